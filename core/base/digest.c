@@ -1,0 +1,88 @@
+/* Random text, SHA-256 and comparing in constant time. */
+#include "base/digest.h"
+
+#include "base/check.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <sys/random.h>
+
+void sha256(struct str data, uint8_t out[SHA256_BYTES])
+{
+    CHECK(EVP_Digest(data.data, data.len, out, NULL, EVP_sha256(), NULL) == 1);
+}
+
+void sha256_parts(const struct str *parts, size_t count, uint8_t out[SHA256_BYTES])
+{
+    EVP_MD_CTX *context = check_alloc(EVP_MD_CTX_new());
+    CHECK(EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t length[8];
+        for (int byte = 0; byte < 8; byte++) {
+            length[byte] = (uint8_t)((uint64_t)parts[i].len >> (8 * byte));
+        }
+        CHECK(EVP_DigestUpdate(context, length, sizeof length) == 1);
+        CHECK(EVP_DigestUpdate(context, parts[i].data, parts[i].len) == 1);
+    }
+    CHECK(EVP_DigestFinal_ex(context, out, NULL) == 1);
+    EVP_MD_CTX_free(context);
+}
+
+void hex_encode(const uint8_t *bytes, size_t len, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[bytes[i] >> 4];
+        out[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+bool hex_decode(struct str text, uint8_t *out, size_t len)
+{
+    if (text.len != 2 * len) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+bool equal_constant_time(const void *a, const void *b, size_t len)
+{
+    return CRYPTO_memcmp(a, b, len) == 0;
+}
+
+void random_bytes(void *out, size_t len)
+{
+    char *at = out;
+    while (len > 0) {
+        ssize_t got = getrandom(at, len, 0);
+        CHECK(got > 0);
+        at += got;
+        len -= (size_t)got;
+    }
+}
+
+void random_id(char out[RANDOM_ID_BYTES])
+{
+    uint8_t bytes[16];
+    random_bytes(bytes, sizeof bytes);
+    hex_encode(bytes, sizeof bytes, out);
+}

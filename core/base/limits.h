@@ -1,0 +1,34 @@
+/* The limits that hold from the first day, in one place: name, value, unit. Messages name them as they stand here. */
+#ifndef SANDGATE_BASE_LIMITS_H
+#define SANDGATE_BASE_LIMITS_H
+
+#define KIB ((size_t)1024)
+#define MIB ((size_t)1024 * 1024)
+
+#define LIMIT_BODY_BYTES (32 * MIB)     /* a client's request body; a JSON answer of an upstream */
+#define LIMIT_HEADER_BYTES (32 * KIB)   /* request line and headers together */
+#define LIMIT_HEADER_COUNT 128          /* fields */
+#define LIMIT_JSON_DEPTH 128            /* nested arrays and objects */
+#define LIMIT_STREAM_BYTES (256 * KIB)  /* held for one stream in either direction */
+#define LIMIT_SSE_EVENT_BYTES (8 * MIB) /* one event of an upstream's stream */
+#define LIMIT_TOOL_OUTPUT_BYTES (10 * MIB) /* read from one run */
+#define LIMIT_TOOL_SHOWN_BYTES (16 * KIB)  /* of it shown to the model */
+#define LIMIT_SESSION_ID_BYTES 256         /* a session id */
+#define LIMIT_HANDLE_BYTES (4 * KIB)       /* a provider's handle */
+#define LIMIT_CALL_ARENA_BYTES (16 * MIB)  /* sg->alloc() in one plugin call */
+#define LIMIT_CALL_QUEUE_BYTES (256 * KIB) /* output of a plugin call not yet taken */
+#define LIMIT_TOOLS 1024                   /* tool entries of a request that we read */
+#define LIMIT_CALLS_PER_TURN 8             /* tool calls of ours run in one turn */
+
+#define LIMIT_HEADER_MS 15000       /* from the first byte of a request to the end of its headers */
+#define LIMIT_BODY_SILENCE_MS 30000 /* longest pause while a body is read */
+#define LIMIT_IDLE_MS 75000         /* between two requests of a connection */
+#define LIMIT_WRITE_MS 60000        /* longest time in which a client takes nothing */
+#define LIMIT_CONNECT_MS 10000      /* to an upstream */
+#define LIMIT_FIRST_BYTE_MS 300000  /* of an upstream's answer */
+#define LIMIT_SILENCE_MS 120000     /* longest pause in an upstream's answer */
+#define LIMIT_REQUEST_MS 540000     /* a whole request */
+#define LIMIT_RUN_MS 60000          /* one run of code */
+#define LIMIT_LOOP_HELD_MS 200      /* the watchdog names what holds a loop for longer */
+
+#endif

@@ -1,0 +1,63 @@
+/* HTTP requests of ours, over libcurl's multi interface: the answer comes in pieces to the fiber that asked.
+ *
+ * 16 multis a loop (libcurl's look-up of a connection is linear in those open), connections kept, names resolved ahead
+ * on a worker thread and cached for 60 s, TLS verified, redirects not followed, proxies of the environment ignored,
+ * HTTP/1.1. At most LIMIT_STREAM_BYTES of an answer are held; a reader that is slow pauses the transfer. */
+#ifndef SANDGATE_HTTP_FETCH_H
+#define SANDGATE_HTTP_FETCH_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "http/head.h"
+#include "loop/loop.h"
+
+struct fetch;
+
+struct fetch_field {
+    struct str name, value;
+};
+
+struct fetch_request {
+    const char *method; /* NULL: GET, or POST with a body */
+    const char
+        *url; /* http:// or https://; without user info, CR, LF, control characters (checked) */
+    const struct fetch_field *fields; /* names and values are checked: SG_E_INVALID */
+    size_t fields_count;
+    struct str body;                               /* borrowed until fetch_end() */
+    bool has_body;                                 /* an empty body is sent as one */
+    int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h */
+    int64_t deadline;                              /* of the whole */
+};
+
+struct fetch_reply {
+    int status;
+    const struct fetch_field *fields; /* names as sent */
+    size_t fields_count;
+};
+
+/* What a loop needs for fetching; once for each loop, on its thread, before and after all use. */
+int fetch_loop_init(struct loop *, struct sg_error *err);
+void fetch_loop_clear(struct loop *);
+/* libcurl's own start and end; once a process. */
+int fetch_global_init(struct sg_error *err);
+void fetch_global_clear(void);
+
+/* Starts it. Waits only for the name. Failures: UNAVAILABLE (cannot resolve, connect, TLS, reset; the message says
+ * which and to which host and port), TIMEOUT (says which limit), INVALID, CANCELLED. */
+int fetch_start(const struct fetch_request *, struct arena *, struct fetch **ret,
+                struct sg_error *err);
+
+/* Waits for status and headers (1xx are skipped). */
+int fetch_head(struct fetch *, struct fetch_reply *ret, struct sg_error *err);
+
+/* Waits for more of the body: *ret_data until the next call. An empty one is the orderly end; a cut one is
+ * SG_E_UNAVAILABLE. */
+int fetch_read(struct fetch *, struct str *ret_data, struct sg_error *err);
+
+/* Ends the transfer at once, wherever it is. NULL is fine. */
+void fetch_end(struct fetch *);
+
+/* A failure that came before anything was sent (connection refused, no name): safe to try again. */
+bool fetch_failed_before_sending(const struct fetch *);
+
+#endif

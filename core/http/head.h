@@ -1,0 +1,66 @@
+/* HTTP/1.1 heads, read strictly (RFC 9112). Pure.
+ *
+ * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two
+ * Content-Length, codings other than exactly "chunked", a space before the colon, folded lines, bare CR or LF, NUL and
+ * other control characters, a missing or second Host in 1.1, bad methods, targets that are not origin-form (absolute
+ * form is accepted when its authority equals Host; "*" only for OPTIONS). Too long or too many: status 431. */
+#ifndef SANDGATE_HTTP_HEAD_H
+#define SANDGATE_HTTP_HEAD_H
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+#include <stdint.h>
+
+struct http_field {
+    struct str name, value; /* name as sent; value trimmed */
+};
+
+struct http_head {
+    struct str method;
+    struct str target; /* as sent: path and query */
+    struct str path;   /* of the target, still encoded */
+    struct str query;  /* after '?', or empty */
+    int minor;         /* HTTP/1.minor */
+    struct http_field fields[LIMIT_HEADER_COUNT];
+    size_t count;
+    int64_t content_length; /* -1: none */
+    bool chunked, keep_alive, expect_continue;
+    struct str host;
+};
+
+/* Bytes of a whole head (up to and with its empty line) at the start of `data`, or 0 while more is needed. Empty lines
+ * before it count to it (one CRLF is tolerated, as RFC 9112 2.2 has it). */
+size_t http_head_length(struct str data);
+
+/* Parses exactly one head; borrows `data`. On failure err->status is 400, 431, 501 (unknown coding) or 505. */
+int http_head_parse(struct str data, struct http_head *ret, struct sg_error *err);
+
+/* First field of that name, case-insensitively; a NULL data if absent. */
+struct str http_head_get(const struct http_head *, const char *name);
+
+/* Decodes a path once: refuses dot segments, "//", encoded '/', '\\' and NUL, broken escapes (SG_E_INVALID). `out` has room for
+ * path.len + 1; ended by NUL. */
+int http_path_decode(struct str path, char *out, size_t *ret_len, struct sg_error *err);
+
+/* Is this usable as a field value (no CR, LF, NUL, control characters) or name (token)? */
+bool http_value_valid(struct str);
+bool http_token_valid(struct str);
+
+/* Is `name` hop-by-hop (RFC 9110 7.6.1) or named in this head's Connection? */
+bool http_is_hop_by_hop(struct str name, struct str connection);
+
+const char *http_reason(int status); /* "Not Found" */
+
+/* An incremental reader of chunked bodies, for requests. Feed bytes; it hands back decoded spans in place. */
+struct http_chunks {
+    int state;
+    uint64_t left;
+    size_t line; /* bytes of the current size or trailer line */
+};
+/* Consumes from `data`: *ret_used bytes, of which *ret_span is body (may be empty). Returns 1 when the body has ended, 0
+ * for more, -1 for a broken one. */
+int http_chunks_feed(struct http_chunks *, struct str data, size_t *ret_used, struct str *ret_span);
+
+#endif

@@ -1,0 +1,77 @@
+/* The HTTP front: listeners, connections, one exchange at a time. A connection is a fiber of the loop that accepted it;
+ * the handler runs in it and writes straight down.
+ *
+ * Deadlines: header, body silence, idle, write (base/limits.h). A client that leaves (close or half-close) while its
+ * exchange is being answered is noticed at once: the fiber is cancelled. One exchange at a time: a pipelined next
+ * request waits in the socket. */
+#ifndef SANDGATE_HTTP_SERVER_H
+#define SANDGATE_HTTP_SERVER_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "http/head.h"
+#include "loop/loop.h"
+
+#include <sys/socket.h>
+
+struct http_server;   /* for all loops */
+struct http_exchange; /* one request and its answer; lives during the handler */
+
+typedef void http_handler(void *ctx, struct http_exchange *);
+
+struct http_server_options {
+    struct sockaddr_storage address;
+    socklen_t address_len;
+    struct loop *const *loops; /* borrowed */
+    size_t loops_count;
+    http_handler *handle;
+    void *ctx;
+};
+
+/* Binds (once without SO_REUSEPORT, so that a second process fails with a clear SG_E_CONFIG message naming the
+ * address), then a listener for each loop. Does not accept yet. */
+int http_server_new(const struct http_server_options *, struct http_server **ret,
+                    struct sg_error *err);
+void http_server_start(struct http_server *); /* accepts on every loop */
+/* Any fiber of loop 0: stops accepting, closes idle connections; those in an exchange close after it. Waits until all
+ * loops have done so. */
+void http_server_drain(struct http_server *);
+size_t http_server_busy(struct http_server *); /* exchanges in progress, all loops; any thread */
+void http_server_cancel(
+    struct http_server *); /* cancels every fiber that is still in an exchange */
+void http_server_free(
+    struct http_server *); /* after drain, once busy is 0 and no connection is left */
+size_t http_server_connections(struct http_server *);  /* open, all loops; any thread */
+uint16_t http_server_port(const struct http_server *); /* the bound one, for port 0 */
+
+const struct http_head *http_request_head(const struct http_exchange *);
+/* The client's address as text, for logs. */
+const char *http_client_address(const struct http_exchange *);
+
+/* Reads the whole body (answers Expect: 100-continue first). SG_E_LIMIT with status 413 beyond max bytes,
+ * SG_E_INVALID for a broken one, SG_E_TIMEOUT (408) for a slow one. Waits. */
+int http_read_body(struct http_exchange *, size_t bytes_max, struct buf *ret, struct sg_error *err);
+
+/* An answer's field. Names and values are checked: what http_value_valid() refuses is left out and logged. */
+struct http_answer_field {
+    struct str name, value;
+};
+
+/* A whole answer. The core adds date, content-length and connection. Waits. */
+int http_answer(struct http_exchange *, int status, const struct http_answer_field *, size_t count,
+                struct str body, struct sg_error *err);
+
+/* A streamed one: chunked (or until close for HTTP/1.0), or with its length if content_length >= 0. Writing waits while
+ * the client takes nothing, so memory stays bounded. An error means that the client is gone. */
+int http_answer_begin(struct http_exchange *, int status, const struct http_answer_field *,
+                      size_t count, int64_t content_length, struct sg_error *err);
+int http_answer_write(struct http_exchange *, struct str data, struct sg_error *err);
+int http_answer_end(struct http_exchange *, struct sg_error *err);
+
+/* Breaks the connection off: for a relayed answer that was cut short, so that the client sees it as cut. */
+void http_answer_abort(struct http_exchange *);
+
+int http_answer_status(const struct http_exchange *);     /* 0: nothing sent yet */
+uint64_t http_answer_bytes(const struct http_exchange *); /* body bytes sent */
+
+#endif

@@ -1,0 +1,90 @@
+/* Containers and the sessions that own them: who may use which, how many there are, and that each one is deleted.
+ *
+ * A session's container is found by SHA-256 over (identity, session id), both with their lengths. States: creating →
+ * ready → closing → gone (or lost), with a count of leases. One lock for the table, never held while waiting. Creation
+ * and deletion run in fibers of the reaper, never in a request's, with calls and deadlines of their own.
+ *
+ * All functions that take a lease are for the fiber's loop that acquired it; a request may use one from several fibers
+ * of that loop. docs/architecture.md has the rules and their reasons. */
+#ifndef SANDGATE_SESSION_REGISTRY_H
+#define SANDGATE_SESSION_REGISTRY_H
+
+#include "base/error.h"
+#include "loop/loop.h"
+#include "plugin/call.h"
+
+struct registry;
+struct lease;
+
+struct sandbox { /* one entry of `sandboxes:`; read-only once serving */
+    const char *name;
+    struct instance *instance;
+    int64_t run_timeout_ms;
+    int64_t keep_ms; /* how long a container that was named to a client outlives its request */
+};
+
+struct registry_options {
+    struct loop *const *loops; /* borrowed; loop 0 runs timers and the deletion queue */
+    size_t loops_count;
+    int64_t idle_timeout_ms;     /* 15 min */
+    size_t per_identity;         /* session containers an identity: 10 */
+    size_t max_containers;       /* all containers an identity: 100 */
+    size_t max_containers_total; /* 1000 */
+    int64_t wait_ms;             /* longest wait for room: 10 s */
+    int64_t create_ms;           /* deadline of a creation: 60 s */
+    int64_t destroy_ms;          /* deadline of one deletion: 15 s */
+    int64_t lost_after_ms;       /* a deletion that fails for so long makes it lost: 60 s */
+    size_t lost_max;             /* allowance of lost ones: 10 */
+    int64_t
+        interrupt_ms; /* a cancelled run that has not returned then: its container is destroyed: 5 s */
+};
+void registry_options_default(struct registry_options *); /* all but the loops */
+
+int registry_new(const struct registry_options *, struct registry **ret, struct sg_error *err);
+
+/* On loop 0, in a fiber: no new containers from now on; deletes all and waits up to `deadline` for the deletions. What
+ * is left is logged and ends by its own life. Returns how many were left. */
+size_t registry_shutdown(struct registry *, int64_t deadline);
+void registry_free(struct registry *); /* once the loops have stopped */
+
+struct acquire {
+    struct str identity;
+    struct str session_id; /* empty: an ephemeral container, ended with its lease */
+    const struct sandbox *sandbox;
+    const char *request_id; /* for logs */
+    int64_t deadline;
+};
+
+/* Waits for a container: the session's, a new one, or room for one. The caller that leaves (SG_E_CANCELLED) cancels its
+ * wait, not the creation. SG_E_LIMIT: no room within wait_ms (the message says which limit); else the provider's
+ * failure. */
+int registry_acquire(struct registry *, const struct acquire *, struct lease **ret,
+                     struct sg_error *err);
+
+/* "cntr_…", ours; never the provider's handle. May change when a dead container was replaced. */
+const char *lease_container_id(const struct lease *);
+
+/* True once after a container of this session was found dead and replaced: the next result must say so. */
+bool lease_take_loss(struct lease *);
+
+/* Runs code; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
+ * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
+ * again. When the caller is cancelled or the sink refuses, the run is handed to the reaper, which interrupts it and
+ * frees the container for the next only when it has returned. */
+int lease_run(struct lease *, const struct sg_run *, const struct sg_sink *, struct sg_error *err);
+
+int lease_file_put(struct lease *, const char *path, const void *, size_t, struct sg_error *err);
+int lease_file_get(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
+int lease_file_list(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
+
+/* Gives it back. An ephemeral container is deleted (at once, even while a cancelled run has not returned). Never waits.
+ * NULL is fine. */
+void lease_release(struct lease *);
+
+struct registry_stats { /* any thread */
+    size_t creating, ready, closing, lost, leases, sessions;
+    uint64_t created, destroyed, replaced, evicted, expired, destroy_failures;
+};
+void registry_stats(struct registry *, struct registry_stats *ret);
+
+#endif

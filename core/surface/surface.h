@@ -1,0 +1,145 @@
+/* Surfaces: the API forms that clients and upstreams speak. Pure: JSON in, JSON or events out, no I/O, so that every
+ * wire rule is a unit test. The gateway's loop drives one `struct surface_exchange` for each intercepted request:
+ *
+ *   looks_for  → does the request name a hosted tool that one of the offers answers?
+ *   open       → reads the request; swaps hosted tools for plain functions
+ *   each turn:   turn_request → body for the upstream;  turn_begin, turn_feed…, turn_end → text passed on, our calls held
+ *   each call:   call_begin, call_end
+ *   finish     → the end of the stream, or the whole answer
+ *
+ * `out` collects bytes for the client: server-sent events where the client asked for a stream, else nothing until
+ * finish(). All memory is the exchange's arena's or owned by it until free(). */
+#ifndef SANDGATE_SURFACE_SURFACE_H
+#define SANDGATE_SURFACE_SURFACE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+
+struct
+    surface_offer { /* a tool that an interceptor in scope would answer; borrowed for the exchange's life */
+    struct str hosted; /* "code_interpreter", "web_search"; empty: always offered */
+    struct str name;   /* the function's name, unless the client has one of that name */
+    struct str description;
+    struct str parameters; /* JSON Schema */
+    bool always;           /* `offer: always`: counts as named, except with tool choice none */
+    bool show_runs;        /* chat: list what ran in `executed_tools` */
+};
+
+struct surface_input {
+    const struct json_text
+        *body; /* control keys are cut already; borrowed for the exchange's life */
+    const struct surface_offer *offers;
+    size_t offers_count;
+    const char *answer_id; /* random text for ids that we mint */
+    bool parallel_off;     /* reserved for upstreams that cannot make parallel calls */
+};
+
+struct surface_turn_options {
+    bool stream; /* ask the upstream for a stream */
+    bool last;   /* tool choice none: the model shall answer with what it has */
+    bool
+        remove_tools; /* with `last`: take our tools away instead, for upstreams that ignore tool choice */
+};
+
+struct surface_call { /* a call of a tool of ours, in the model's order */
+    size_t offer;     /* index into the offers */
+    struct str id;    /* the upstream's, or one of ours where it gave none */
+    struct str name;
+    struct str arguments; /* as text; may be anything at all */
+};
+
+struct surface_usage { /* -1: not said */
+    int64_t input_tokens, output_tokens, total_tokens;
+};
+
+struct surface_turn { /* what a turn came to */
+    const struct surface_call *calls;
+    size_t calls_count;
+    bool has_client_calls; /* the client's functions are called: the answer ends with this turn */
+    bool length;           /* ended by the token limit: nothing is run */
+    bool has_text;
+    struct surface_usage usage;
+};
+
+enum surface_call_status { SURFACE_CALL_COMPLETED, SURFACE_CALL_FAILED, SURFACE_CALL_NOT_RUN };
+
+struct surface_output { /* one thing a run showed, in order */
+    enum sg_out kind;   /* LOG_OUT, LOG_ERR, RESULT, FILE, HIT, EXCEPTION */
+    struct str data;
+};
+
+struct surface_result {
+    enum surface_call_status status;
+    struct str model_text;   /* what the model is told */
+    struct str container_id; /* "cntr_…" or empty */
+    const struct surface_output *outputs;
+    size_t outputs_count;
+};
+
+struct surface_exchange; /* each surface's own */
+
+struct surface {
+    const char *name; /* "chat" */
+    const char *path; /* "/chat/completions", without the optional /v1 */
+
+    /* True in *ret if the request names a hosted tool of one of the offers (or one is always offered). Refuses what makes
+     * an intercepted request impossible: duplicates in tool entries, hosted tools with n > 1. */
+    int (*looks_for)(const struct json_text *body, const struct surface_offer *, size_t count,
+                     struct arena *, bool *ret, struct sg_error *err);
+
+    int (*open)(const struct surface_input *, struct arena *, struct surface_exchange **ret,
+                struct sg_error *err);
+    void (*free)(struct surface_exchange *); /* NULL is fine */
+    bool (*wants_stream)(const struct surface_exchange *);
+    bool (*runs_nothing)(
+        const struct surface_exchange *); /* tool choice none: no tool of ours is run */
+
+    /* Appends the body of the next turn to `ret`. SG_E_LIMIT beyond LIMIT_BODY_BYTES. */
+    int (*turn_request)(struct surface_exchange *, const struct surface_turn_options *,
+                        struct buf *ret, struct sg_error *err);
+
+    /* The upstream's 2xx answer begins; `is_stream` by its content type. Forgets a turn that was begun and failed
+     * without anything having gone to `out`. */
+    void (*turn_begin)(struct surface_exchange *, bool is_stream);
+    /* Its bytes, in any pieces. Fails on an error event (the upstream's message; err->status where it names one) and on
+     * what cannot be understood (UNAVAILABLE). */
+    int (*turn_feed)(struct surface_exchange *, struct str bytes, struct buf *out,
+                     struct sg_error *err);
+    /* Its end: fails with UNAVAILABLE where it came before the turn was whole (a cut stream runs nothing). */
+    int (*turn_end)(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
+                    struct sg_error *err);
+
+    /* A call of the last turn begins to run and has ended; every call of it gets a result before the next turn. */
+    void (*call_begin)(struct surface_exchange *, size_t call, struct str container_id,
+                       struct buf *out);
+    void (*call_end)(struct surface_exchange *, size_t call, const struct surface_result *,
+                     struct buf *out);
+
+    /* The answer's end. `closing` is text for an answer that would otherwise have none; may be empty. Without a stream
+     * the whole JSON answer. Calls of ours in the last turn are dropped. */
+    int (*finish)(struct surface_exchange *, struct str closing, struct buf *out,
+                  struct sg_error *err);
+
+    /* Inside a stream that has begun: the error event and the end mark. */
+    void (*fail)(struct surface_exchange *, const struct sg_error *, struct buf *out);
+
+    /* The sum over the turns so far, for the log. */
+    struct surface_usage (*usage)(const struct surface_exchange *);
+
+    const char *keep_alive; /* written while a tool runs */
+
+    /* An HTTP error's body in this surface's form. `x_should_not_retry` cases carry reason "failed_after_run". */
+    void (*error_body)(const struct sg_error *, const char *request_id, struct buf *out);
+};
+
+extern const struct surface surface_chat;
+
+/* All surfaces, ended by NULL. */
+extern const struct surface *const surfaces[];
+
+/* The surface of a decoded request path, with or without /v1; NULL if it is none. */
+const struct surface *surface_of_path(struct str path);
+
+#endif

@@ -1,0 +1,25 @@
+/* The frame of every CUnit program here: a table of tests named as sentences, run with a summary; exit 1 if one failed.
+ *
+ *   static void a_cut_member_leaves_one_comma(void) { … CU_ASSERT_… }
+ *   static const struct test tests[] = {TEST(a_cut_member_leaves_one_comma), …};
+ *   int main(int argc, char **argv) { return run_tests("json", tests, COUNT_OF(tests), argc, argv); }
+ *
+ * `test_json NAME` runs one test. */
+#ifndef TESTS_SUPPORT_CUNIT_MAIN_H
+#define TESTS_SUPPORT_CUNIT_MAIN_H
+
+#include <CUnit/CUnit.h>
+#include <stddef.h>
+
+struct test {
+    const char *name;
+    void (*run)(void);
+};
+#define TEST(function)      \
+    {                       \
+#function, function \
+    }
+
+int run_tests(const char *suite, const struct test *tests, size_t count, int argc, char **argv);
+
+#endif
