@@ -33,8 +33,8 @@ static int run_out_of_time(const struct instance *i, struct sg_call *call, void 
                            struct sg_error *err)
 {
     (void)i, (void)arguments;
-    int64_t left = host->time_left_ms(call);
-    CU_ASSERT(left > 0 && left <= 30);
+    int64_t before = clock_ms(), left = host->time_left_ms(call);
+    CU_ASSERT(left >= 0 && left <= call->deadline - before);
     return host->sleep(call, 100000, err);
 }
 
@@ -43,8 +43,7 @@ static void time_fiber(void *arg)
     (void)arg;
     struct sg_error err = {0};
     CU_ASSERT_EQUAL(run_plugin(use_time, NULL, &err), 0);
-    struct sg_call *call = call_new(instance, "call", NULL, NULL, deadline_in(30));
-    CU_ASSERT_EQUAL(call_run(call, run_out_of_time, NULL, NULL, &err), SG_E_TIMEOUT);
+    CU_ASSERT_EQUAL(run_out_of(run_out_of_time, &err), SG_E_TIMEOUT);
     CU_ASSERT_STRING_EQUAL(err.message, "fake (one): sleep() in 'call' ended: time is up");
 }
 
@@ -393,8 +392,7 @@ static void cancel_fiber(void *arg)
     CU_ASSERT_EQUAL(call_result(call, &err), SG_E_CANCELLED);
     CU_ASSERT_STRING_EQUAL(err.message, "fake (one): service of one ended");
     call_unref(call);
-    call = call_new(instance, "call", NULL, NULL, deadline_in(5));
-    CU_ASSERT_EQUAL(call_run(call, use_run_code, NULL, NULL, &err), SG_E_TIMEOUT);
+    CU_ASSERT_EQUAL(run_out_of(use_run_code, &err), SG_E_TIMEOUT);
     CU_ASSERT_STRING_EQUAL(err.message, "fake (one): service of one ended");
 }
 
@@ -402,6 +400,63 @@ static void cancelling_and_the_deadline_reach_a_service(void)
 {
     core_services_set(&(struct core_services){.run_code = wait_for_ever});
     run_both(cancel_fiber);
+}
+
+/* ---- open and close ---- */
+
+static int opened, closed, open_code;
+
+static int open_it(const void *config, struct sg_call *call, void **ret_self, struct sg_error *err)
+{
+    CU_ASSERT_STRING_EQUAL((const char *)config, "config");
+    CU_ASSERT_EQUAL(host->sleep(call, 1, err), 0);
+    CU_ASSERT_EQUAL(host->emit(call, SG_OUT_DATA, "x", 1, err), SG_E_INTERNAL);
+    CU_ASSERT_STRING_EQUAL(err->message, "emit() in 'open', where nobody takes output");
+    CU_ASSERT_PTR_NOT_NULL(host->alloc(call, 10));
+    CU_ASSERT_STRING_EQUAL(host->libexec_dir(call), "/lib/helpers");
+    opened++;
+    *ret_self = &opened;
+    return open_code == 0 ? 0 : host->fail(err, (enum sg_code)open_code, "'a' must be below 'b'");
+}
+
+static void close_it(void *self, struct sg_call *call)
+{
+    struct sg_error err = {0};
+    CU_ASSERT_PTR_EQUAL(self, &opened);
+    CU_ASSERT_EQUAL(host->sleep(call, 1, &err), 0);
+    closed++;
+}
+
+static void open_and_close(void *arg)
+{
+    (void)arg;
+    struct sg_error err = {0};
+    const struct sg_plugin plugin = {.name = "box", .open = open_it, .close = close_it};
+    const struct sg_plugin plain = {.name = "plain"};
+    struct instance box = {
+        .name = "b", .plugin = &plugin, .config = "config", .libexec_dir = "/lib/helpers"};
+    struct instance simple = {.name = "plain", .plugin = &plain};
+    opened = closed = 0;
+    open_code = SG_E_CONFIG;
+    CU_ASSERT_EQUAL(instance_open(&box, &err), SG_E_CONFIG);
+    CU_ASSERT_STRING_EQUAL(err.message, "box (b): 'a' must be below 'b'");
+    CU_ASSERT_FALSE(box.is_open);
+    instance_close(&box); /* nothing to close */
+    CU_ASSERT_EQUAL(closed, 0);
+    open_code = 0;
+    CU_ASSERT_EQUAL(instance_open(&box, &err), 0);
+    CU_ASSERT_PTR_EQUAL(box.self, &opened);
+    instance_close(&box);
+    instance_close(&box);
+    CU_ASSERT_EQUAL(closed, 1);
+    CU_ASSERT_EQUAL(instance_open(&simple, &err), 0);
+    CU_ASSERT_TRUE(simple.is_open);
+    instance_close(&simple);
+}
+
+static void an_instance_opens_and_closes_in_the_callers_fiber(void)
+{
+    run_once(&on_loop, open_and_close, 1);
 }
 
 /* ---- misuse ---- */
@@ -460,6 +515,7 @@ static const struct test tests[] = {
     TEST(files_and_search_go_to_the_gateways_services),
     TEST(services_that_are_not_there_say_so),
     TEST(cancelling_and_the_deadline_reach_a_service),
+    TEST(an_instance_opens_and_closes_in_the_callers_fiber),
     TEST(a_call_used_on_another_thread_is_refused_and_logged),
 };
 
