@@ -1,14 +1,12 @@
 /* A whole sandbox provider. A container of "echo" keeps the code that it was given last and prints it at the next run. It
  * runs nothing; it shows what a provider must do. docs/writing-plugins.md walks through it. */
 #include <sandgate/plugin.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the configuration gives: the core fills it by the table below. */
-struct config {
+struct config { /* filled by the core from the configuration, by the table below */
     const char *greeting;
     int64_t containers_max;
 };
@@ -36,8 +34,7 @@ struct echo {
     int64_t count, made;
 };
 
-static int echo_open(const void *config, struct sg_call *call, void **ret_self,
-                     struct sg_error *err)
+static int start(const void *config, struct sg_call *call, void **ret_self, struct sg_error *err)
 {
     (void)call;
     struct echo *echo = calloc(1, sizeof *echo);
@@ -50,8 +47,8 @@ static int echo_open(const void *config, struct sg_call *call, void **ret_self,
     return 0;
 }
 
-static int echo_create(void *self, struct sg_call *call, const struct sg_sandbox_spec *spec,
-                       struct sg_error *err)
+static int create(void *self, struct sg_call *call, const struct sg_sandbox_spec *spec,
+                  struct sg_error *err)
 {
     (void)spec;
     struct echo *echo = self;
@@ -81,7 +78,7 @@ static struct container **container_find(struct echo *echo, const char *handle)
     return at;
 }
 
-static int echo_run(void *self, struct sg_call *call, const char *handle, const struct sg_run *run,
+static int run_code(void *self, struct sg_call *call, const char *handle, const struct sg_run *run,
                     struct sg_error *err)
 {
     struct echo *echo = self;
@@ -110,7 +107,7 @@ static int echo_run(void *self, struct sg_call *call, const char *handle, const 
     return result;
 }
 
-static int echo_destroy(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
+static int destroy(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
 {
     (void)call, (void)err;
     struct echo *echo = self;
@@ -126,26 +123,25 @@ static int echo_destroy(void *self, struct sg_call *call, const char *handle, st
     return 0;
 }
 
-static void echo_close(void *self, struct sg_call *call)
+static void stop(void *self, struct sg_call *call)
 {
     struct echo *echo = self;
     while (echo->containers != NULL) {
-        echo_destroy(self, call, echo->containers->handle, NULL);
+        destroy(self, call, echo->containers->handle, NULL);
     }
     pthread_mutex_destroy(&echo->lock);
     free(echo);
 }
 
-static const struct sg_sandbox_ops ops = {
-    .create = echo_create, .run = echo_run, .destroy = echo_destroy};
+static const struct sg_sandbox_ops ops = {.create = create, .run = run_code, .destroy = destroy};
 
 static const struct sg_plugin echo = {
     .name = "echo",
     .help = "Prints the code of the run before.",
     .options = options,
     .config_size = sizeof(struct config),
-    .open = echo_open,
-    .close = echo_close,
+    .open = start,
+    .close = stop,
     .sandbox = &ops,
     .flags = SG_ON_LOOP, /* it waits only inside sg->… */
 };

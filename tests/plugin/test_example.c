@@ -24,6 +24,9 @@ static int fake_emit(struct sg_call *call, enum sg_out kind, const void *data, s
 }
 
 static int fake_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
+    SG_PRINTF(3, 4);
+
+static int fake_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
