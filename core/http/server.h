@@ -73,7 +73,8 @@ int http_answer(struct http_exchange *, int status, const struct http_answer_fie
 int http_answer_begin(struct http_exchange *, int status, const struct http_answer_field *,
                       size_t count, int64_t content_length, struct sg_error *err);
 int http_answer_write(struct http_exchange *, struct str data, struct sg_error *err);
-int http_answer_flush(struct http_exchange *, struct sg_error *err); /* the head, without waiting for a write */
+int http_answer_flush(struct http_exchange *,
+                      struct sg_error *err); /* the head, without waiting for a write */
 int http_answer_end(struct http_exchange *, struct sg_error *err);
 
 /* Breaks the connection off: for a relayed answer that was cut short, so that the client sees it as cut. */
