@@ -43,10 +43,11 @@ static void answers_arrive_whole_and_connections_are_kept(void)
 
 static const char *const expected_requests[] = {
     "GET /get HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\n\r\n",
-    "POST /post HTTP/1.1\r\nHost: @\r\nX-One: b\r\nX-Empty:\r\nUser-Agent: mine\r\n"
-    "Content-Length: 5\r\n\r\nhello",
+    ("POST /post HTTP/1.1\r\nHost: @\r\nX-One: b\r\nX-Empty:\r\nUser-Agent: mine\r\n"
+     "Content-Length: 5\r\n\r\nhello"),
     "POST /empty HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\nContent-Length: 0\r\n\r\n",
-    "PUT /put/../x?y=%20 HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\nContent-Length: 0\r\n\r\n",
+    ("PUT /put/../x?y=%20 HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\nContent-Length: "
+     "0\r\n\r\n"),
     "DELETE /delete HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\n\r\n",
     "HEAD /head HTTP/1.1\r\nHost: @\r\nUser-Agent: sandgate\r\n\r\n",
 };
