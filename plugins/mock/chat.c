@@ -24,12 +24,14 @@ static void put_content(struct text *out, const cJSON *content)
         return;
     }
     const cJSON *part;
+    bool first = true;
     cJSON_ArrayForEach(part, content)
     {
         const cJSON *text = json_member(part, "text");
         if (cJSON_IsString(text)) {
-            text_puts(out, out->len > 0 ? "\n" : "");
+            text_puts(out, first ? "" : "\n");
             text_puts(out, text->valuestring);
+            first = false;
         }
     }
 }

@@ -88,13 +88,13 @@ static struct part text_after(const struct text *prompt, const char *phrase)
     return (struct part){0};
 }
 
-/* The inside of the first fenced block, up to the last fence, where there is one. */
+/* Where the code stands in a fenced block, its inside up to the last fence. */
 static struct part without_fence(struct part code)
 {
-    const char *open = memmem(code.data, code.len, "```", 3);
-    if (open == NULL || open != code.data) {
+    if (code.len < 6 || memcmp(code.data, "```", 3) != 0) {
         return code;
     }
+    const char *open = code.data;
     const char *line = memchr(open, '\n', code.len);
     const char *close = code.data + code.len;
     while (close > open + 3 && memcmp(close - 3, "```", 3) != 0) {
