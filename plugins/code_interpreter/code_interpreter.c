@@ -23,7 +23,6 @@ struct config {
 static const struct sg_option options[] = {
     {.name = "shown",
      .type = SG_SIZE,
-     .flags = 0,
      SG_FIELD(struct config, shown),
      .def = "16KiB",
      .min = "1KiB",
@@ -31,7 +30,6 @@ static const struct sg_option options[] = {
      .help = "How much of a run's output the model is shown; head and tail are kept."},
     {.name = "timeout",
      .type = SG_DURATION,
-     .flags = 0,
      SG_FIELD(struct config, timeout),
      .def = "0s",
      .min = "0s",

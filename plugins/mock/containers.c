@@ -142,7 +142,7 @@ int container_add(struct containers *c, struct sg_call *call, const char *label,
     }
     if (one == NULL || one->label == NULL || one->python == NULL) {
         container_free(one);
-        return sg->fail(err, SG_E_INTERNAL, "mock sandbox: no memory for a container");
+        return sg->fail(err, SG_E_INTERNAL, "no memory for a container");
     }
     containers_lock(c);
     expire(c, call);

@@ -118,15 +118,14 @@ int container_put(struct containers *c, struct container *one, const char *path,
 {
     struct file *file = len > FILES_BYTES_MAX ? NULL : file_new(path, data, len);
     if (file == NULL) {
-        return sg->fail(err, SG_E_LIMIT, "mock sandbox: a file has at most 16 MiB");
+        return sg->fail(err, SG_E_LIMIT, "a file has at most 16 MiB");
     }
     containers_lock(c);
     bool taken = put_file(one, file);
     containers_unlock(c);
     if (!taken) {
         file_free(file);
-        return sg->fail(err, SG_E_LIMIT,
-                        "mock sandbox: the disk is full (at most 256 files and 16 MiB)");
+        return sg->fail(err, SG_E_LIMIT, "the disk is full (at most 256 files and 16 MiB)");
     }
     return 0;
 }

@@ -12,59 +12,33 @@
 static const struct sg_option rule_options[] = {
     {.name = "when",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(when),
      .help = "The code contains this text, or matches this /regular expression/; absent: any."},
-    {.name = "stdout",
-     .type = SG_STRING,
-     .flags = 0,
-     FIELD(output),
-     .help = "Text on standard output."},
-    {.name = "stderr",
-     .type = SG_STRING,
-     .flags = 0,
-     FIELD(errors),
-     .help = "Text on standard error."},
+    {.name = "stdout", .type = SG_STRING, FIELD(output), .help = "Text on standard output."},
+    {.name = "stderr", .type = SG_STRING, FIELD(errors), .help = "Text on standard error."},
     {.name = "result",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(result),
      .help = "The last expression's value, as text/plain."},
-    {.name = "image",
-     .type = SG_BOOL,
-     .flags = 0,
-     FIELD(image),
-     .help = "Displays a picture of one pixel."},
+    {.name = "image", .type = SG_BOOL, FIELD(image), .help = "Displays a picture of one pixel."},
     {.name = "files",
      .type = SG_STRINGS,
-     .flags = 0,
      FIELD(files),
      .help = "Files that the code makes: 'name' or 'name=content'."},
     {.name = "error_name",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(error_name),
      .help = "The exception that the code raises at its end."},
-    {.name = "error_value",
-     .type = SG_STRING,
-     .flags = 0,
-     FIELD(error_value),
-     .help = "Its message."},
-    {.name = "delay",
-     .type = SG_DURATION,
-     .flags = 0,
-     FIELD(delay),
-     .help = "Time that the run takes."},
+    {.name = "error_value", .type = SG_STRING, FIELD(error_value), .help = "Its message."},
+    {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time that the run takes."},
     {.name = "fault",
      .type = SG_CHOICE,
-     .flags = 0,
      FIELD(fault),
      .def = "none",
      .choices = RUN_FAULTS,
      .help = "What goes wrong in the run."},
     {.name = "times",
      .type = SG_INT,
-     .flags = 0,
      FIELD(times),
      .def = "0",
      .min = "0",
@@ -78,64 +52,48 @@ static const struct sg_option rule_options[] = {
 static const struct sg_option options[] = {
     {.name = "rules",
      .type = SG_LIST,
-     .flags = 0,
      FIELD(rules),
      .fields = rule_options,
      .fields_size = sizeof(struct sandbox_rule),
      .help = "What code does, first match; code without a rule runs as the few words of Python."},
-    {.name = "delay",
-     .type = SG_DURATION,
-     .flags = 0,
-     FIELD(delay),
-     .help = "Time that every run takes."},
-    {.name = "create_delay",
-     .type = SG_DURATION,
-     .flags = 0,
-     FIELD(create_delay),
-     .help = "Time of a create."},
+    {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time that every run takes."},
+    {.name = "create_delay", .type = SG_DURATION, FIELD(create_delay), .help = "Time of a create."},
     {.name = "destroy_delay",
      .type = SG_DURATION,
-     .flags = 0,
      FIELD(destroy_delay),
      .help = "Time of a destroy."},
     {.name = "create_fault",
      .type = SG_CHOICE,
-     .flags = 0,
      FIELD(create_fault),
      .def = "none",
      .choices = "none|refuse|hang|limit|garbage|fail_after_handle|hang_after_handle",
      .help = "What goes wrong when a container is made."},
     {.name = "create_fault_count",
      .type = SG_INT,
-     .flags = 0,
      FIELD(create_fault_count),
      .def = "0",
      .min = "0",
      .help = "Only the first so many creates go wrong; 0: all."},
     {.name = "destroy_fault",
      .type = SG_CHOICE,
-     .flags = 0,
      FIELD(destroy_fault),
      .def = "none",
      .choices = "none|refuse|hang",
      .help = "What goes wrong when a container is deleted."},
     {.name = "destroy_fault_count",
      .type = SG_INT,
-     .flags = 0,
      FIELD(destroy_fault_count),
      .def = "0",
      .min = "0",
      .help = "Only the first so many destroys go wrong; 0: all."},
     {.name = "touch_fault",
      .type = SG_CHOICE,
-     .flags = 0,
      FIELD(touch_fault),
      .def = "none",
      .choices = "none|refuse|gone|hang",
      .help = "What goes wrong when a container's life is pushed on."},
     {.name = "journal",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(journal),
      .help = "A file to which every operation appends a line."},
     {0},
@@ -196,9 +154,8 @@ static int fail_create(struct sandbox *s, struct sg_call *call, const char *labe
 {
     journal_printf(&s->journal, call, "create_failed %s live=%zu", label,
                    containers_live(s->containers));
-    return code == SG_E_LIMIT
-               ? sg->fail(err, code, "mock sandbox: its quota of containers is used up")
-               : sg->fail(err, code, "mock sandbox: create was refused");
+    return code == SG_E_LIMIT ? sg->fail(err, code, "the quota of containers is used up")
+                              : sg->fail(err, code, "create was refused");
 }
 
 /* More bytes than a handle may have, and none that it should. */
@@ -282,7 +239,7 @@ static int destroy(void *self, struct sg_call *call, const char *handle, struct 
     if (goes_wrong) {
         journal_printf(&s->journal, call, "destroy_failed %s live=%zu", container_label(handle),
                        containers_live(s->containers));
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock sandbox: destroy was refused");
+        return sg->fail(err, SG_E_UNAVAILABLE, "destroy was refused");
     }
     container_remove(s->containers, call, handle, "destroy");
     return 0; /* one that is gone already is a success */
@@ -293,8 +250,7 @@ static int use(struct sandbox *s, struct sg_call *call, const char *handle, stru
                struct sg_error *err)
 {
     *ret = container_use(s->containers, call, handle);
-    return *ret != NULL ? 0
-                        : sg->fail(err, SG_E_GONE, "mock sandbox: the container no longer exists");
+    return *ret != NULL ? 0 : sg->fail(err, SG_E_GONE, "the container no longer exists");
 }
 
 static int touch(void *self, struct sg_call *call, const char *handle, int64_t life_ms,
@@ -304,7 +260,7 @@ static int touch(void *self, struct sg_call *call, const char *handle, int64_t l
     const char *fault = s->config->touch_fault;
     journal_printf(&s->journal, call, "touch %s", container_label(handle));
     if (fault_is(fault, "refuse")) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock sandbox: touch was refused");
+        return sg->fail(err, SG_E_UNAVAILABLE, "touch was refused");
     }
     if (fault_is(fault, "hang")) {
         return sandbox_hang(call, err);

@@ -27,7 +27,7 @@ static int check_stop(struct activity *a, struct sg_error *err)
 {
     switch (container_stop(a->sandbox->containers, a->container)) {
     case STOP_REMOVED:
-        return sg->fail(err, SG_E_GONE, "mock sandbox: the container ended during the run");
+        return sg->fail(err, SG_E_GONE, "the container ended during the run");
     case STOP_INTERRUPTED:
         return INTERRUPTED;
     case STOP_NONE:
@@ -36,7 +36,7 @@ static int check_stop(struct activity *a, struct sg_error *err)
     int64_t elapsed_ms = clock_ms() - a->begun_ms;
     elapsed_ms = elapsed_ms < a->slept_ms ? a->slept_ms : elapsed_ms;
     if (a->timeout_ms > 0 && elapsed_ms >= a->timeout_ms) {
-        return sg->fail(err, SG_E_TIMEOUT, "mock sandbox: the run was ended after %lld ms",
+        return sg->fail(err, SG_E_TIMEOUT, "the run was ended after %lld ms",
                         (long long)a->timeout_ms);
     }
     return 0;
@@ -69,7 +69,7 @@ static int emit(struct activity *a, enum sg_out kind, const char *data, size_t l
 static int emit_text(struct activity *a, enum sg_out kind, const struct text *text,
                      struct sg_error *err)
 {
-    return text->overflow ? sg->fail(err, SG_E_LIMIT, "mock sandbox: the output is too large")
+    return text->overflow ? sg->fail(err, SG_E_LIMIT, "the output is too large")
                           : emit(a, kind, text->data, text->len, err);
 }
 
@@ -84,7 +84,7 @@ static int emit_exception(struct activity *a, const char *name, const char *valu
     text_puts(&json, ", \"traceback\": ");
     text_json(&json, traceback, strlen(traceback));
     text_puts(&json, "}");
-    return json.overflow ? sg->fail(err, SG_E_LIMIT, "mock sandbox: the output is too large")
+    return json.overflow ? sg->fail(err, SG_E_LIMIT, "the output is too large")
                          : sg->emit(a->call, SG_OUT_EXCEPTION, json.data, json.len, err);
 }
 
@@ -138,7 +138,7 @@ static int emit_file(struct activity *a, const char *entry, struct sg_error *err
     char name[PATH_BYTES], path[PATH_BYTES];
     snprintf(name, sizeof name, "%.*s", (int)(name_len < sizeof name ? name_len : 0), entry);
     if (!path_normalize(name, path)) {
-        return sg->fail(err, SG_E_INTERNAL, "mock sandbox: '%s' names no file", entry);
+        return sg->fail(err, SG_E_INTERNAL, "'%s' names no file", entry);
     }
     int code =
         container_put(a->sandbox->containers, a->container, path, content, strlen(content), err);
@@ -255,7 +255,7 @@ static int emit_garbage(struct activity *a, struct sg_error *err)
 static int die(struct activity *a, int code, const char *message, struct sg_error *err)
 {
     container_remove(a->sandbox->containers, a->call, a->handle, "die");
-    return sg->fail(err, (enum sg_code)code, "mock sandbox: %s", message);
+    return sg->fail(err, (enum sg_code)code, "%s", message);
 }
 
 static int run_rule(struct activity *a, const struct sandbox_rule *rule, struct sg_error *err)
@@ -265,10 +265,10 @@ static int run_rule(struct activity *a, const struct sandbox_rule *rule, struct 
         return die(a, SG_E_GONE_BEFORE, "the container was gone before the run", err);
     }
     if (fault_is(fault, "limit")) {
-        return sg->fail(err, SG_E_LIMIT, "mock sandbox: too many runs");
+        return sg->fail(err, SG_E_LIMIT, "too many runs");
     }
     if (fault_is(fault, "refuse")) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock sandbox: the run was refused");
+        return sg->fail(err, SG_E_UNAVAILABLE, "the run was refused");
     }
     int code = wait_for(a, rule->delay, err);
     if (code != 0) {
@@ -291,7 +291,7 @@ static int run_rule(struct activity *a, const struct sandbox_rule *rule, struct 
         return die(a, SG_E_GONE, "the container died during the run", err);
     }
     if (fault_is(fault, "cut")) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock sandbox: the connection was cut");
+        return sg->fail(err, SG_E_UNAVAILABLE, "the connection was cut");
     }
     return wait_for(a, -1, err); /* hang */
 }
@@ -330,15 +330,15 @@ int sandbox_run(void *self, struct sg_call *call, const char *handle, const stru
     struct sandbox *s = self;
     journal_printf(&s->journal, call, "run %s", container_label(handle));
     if (run->language != NULL && strcmp(run->language, "python") != 0) {
-        return sg->fail(err, SG_E_INVALID, "mock sandbox: it runs python, not '%s'", run->language);
+        return sg->fail(err, SG_E_INVALID, "the mock sandbox runs python, not '%s'", run->language);
     }
     struct container *one = container_use(s->containers, call, handle);
     if (one == NULL) {
-        return sg->fail(err, SG_E_GONE_BEFORE, "mock sandbox: the container no longer exists");
+        return sg->fail(err, SG_E_GONE_BEFORE, "the container no longer exists");
     }
     if (!container_begin_run(s->containers, one)) {
         container_release(s->containers, one);
-        return sg->fail(err, SG_E_INTERNAL, "mock sandbox: two runs at once in one container");
+        return sg->fail(err, SG_E_INTERNAL, "two runs at once in one container");
     }
     struct activity activity = {.sandbox = s,
                                 .call = call,

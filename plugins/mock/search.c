@@ -32,22 +32,18 @@ struct search {
 static const struct sg_option rule_options[] = {
     {.name = "when",
      .type = SG_STRING,
-     .flags = 0,
      SG_FIELD(struct search_rule, when),
      .help = "The query contains this text, or matches this /regular expression/; absent: any."},
     {.name = "hits",
      .type = SG_STRINGS,
-     .flags = 0,
      SG_FIELD(struct search_rule, hits),
      .help = "Hits, each 'title | url | snippet | date'; snippet and date may be left out."},
     {.name = "delay",
      .type = SG_DURATION,
-     .flags = 0,
      SG_FIELD(struct search_rule, delay),
      .help = "Time that the search takes."},
     {.name = "fault",
      .type = SG_CHOICE,
-     .flags = 0,
      SG_FIELD(struct search_rule, fault),
      .def = "none",
      .choices = FAULTS,
@@ -58,26 +54,22 @@ static const struct sg_option rule_options[] = {
 static const struct sg_option options[] = {
     {.name = "rules",
      .type = SG_LIST,
-     .flags = 0,
      SG_FIELD(struct search_config, rules),
      .fields = rule_options,
      .fields_size = sizeof(struct search_rule),
      .help = "What queries find, first match; a query without a rule finds one page."},
     {.name = "delay",
      .type = SG_DURATION,
-     .flags = 0,
      SG_FIELD(struct search_config, delay),
      .help = "Time that every search takes."},
     {.name = "fault",
      .type = SG_CHOICE,
-     .flags = 0,
      SG_FIELD(struct search_config, fault),
      .def = "none",
      .choices = FAULTS,
      .help = "What goes wrong in every search without a rule."},
     {.name = "journal",
      .type = SG_STRING,
-     .flags = 0,
      SG_FIELD(struct search_config, journal),
      .help = "A file to which every search appends a line with its query."},
     {0},
@@ -200,7 +192,7 @@ static int emit_hit(struct sg_call *call, const struct piece parts[4], struct sg
         }
     }
     text_puts(&json, "}");
-    return json.overflow ? sg->fail(err, SG_E_LIMIT, "mock search: a hit is too long")
+    return json.overflow ? sg->fail(err, SG_E_LIMIT, "a hit is too long")
                          : sg->emit(call, SG_OUT_HIT, json.data, json.len, err);
 }
 
@@ -243,7 +235,7 @@ static int emit_default_hit(struct sg_call *call, const struct sg_query *query,
     put_percent(&url, query->text);
     text_printf(&snippet, "The mock search found this page about %s.", query->text);
     if (title.overflow || url.overflow || snippet.overflow) {
-        return sg->fail(err, SG_E_LIMIT, "mock search: the query is too long");
+        return sg->fail(err, SG_E_LIMIT, "the query is too long");
     }
     struct piece parts[4] = {{title.data, title.len},
                              {url.data, url.len},
@@ -283,10 +275,10 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
         return code;
     }
     if (fault_is(fault, "refuse")) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock search: the search was refused");
+        return sg->fail(err, SG_E_UNAVAILABLE, "the search was refused");
     }
     if (fault_is(fault, "limit")) {
-        return sg->fail(err, SG_E_LIMIT, "mock search: its quota is used up");
+        return sg->fail(err, SG_E_LIMIT, "the quota of searches is used up");
     }
     if (fault_is(fault, "garbage")) {
         return emit_garbage(call, err);

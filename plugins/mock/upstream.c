@@ -14,52 +14,40 @@
 static const struct sg_option script_options[] = {
     {.name = "when",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(when),
      .help = "The last user message contains this text, or matches this /regular expression/."},
     {.name = "turn",
      .type = SG_INT,
-     .flags = 0,
      FIELD(turn),
      .def = "0",
      .min = "0",
      .help = "Only this turn since the user's message: 1 the first, 2 after results; 0: any."},
     {.name = "times",
      .type = SG_INT,
-     .flags = 0,
      FIELD(times),
      .def = "0",
      .min = "0",
      .help = "The entry holds for the first so many turns that it fits; 0: for all."},
-    {.name = "text", .type = SG_STRING, .flags = 0, FIELD(text), .help = "What is answered."},
+    {.name = "text", .type = SG_STRING, FIELD(text), .help = "What is answered."},
     {.name = "reasoning",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(reasoning),
      .help = "Reasoning before it, as reasoning_content."},
-    {.name = "call",
-     .type = SG_STRING,
-     .flags = 0,
-     FIELD(call),
-     .help = "A function that is called."},
+    {.name = "call", .type = SG_STRING, FIELD(call), .help = "A function that is called."},
     {.name = "arguments",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(arguments),
      .help = "Its arguments, exactly as given."},
     {.name = "calls",
      .type = SG_STRINGS,
-     .flags = 0,
      FIELD(calls),
      .help = "Several calls, each 'name ARGUMENTS'."},
     {.name = "finish",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(finish),
      .help = "The finish reason, in place of stop or tool_calls."},
     {.name = "status",
      .type = SG_INT,
-     .flags = 0,
      FIELD(status),
      .def = "200",
      .min = "100",
@@ -67,30 +55,22 @@ static const struct sg_option script_options[] = {
      .help = "The HTTP status; other than 2xx gives an error with the text."},
     {.name = "retry_after",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(retry_after),
      .help = "The header of this name."},
-    {.name = "headers", .type = SG_MAP, .flags = 0, FIELD(headers), .help = "More headers."},
-    {.name = "delay",
-     .type = SG_DURATION,
-     .flags = 0,
-     FIELD(delay),
-     .help = "Time before the answer."},
+    {.name = "headers", .type = SG_MAP, FIELD(headers), .help = "More headers."},
+    {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time before the answer."},
     {.name = "chunk_delay",
      .type = SG_DURATION,
-     .flags = 0,
      FIELD(chunk_delay),
      .help = "Time between two pieces."},
     {.name = "fault",
      .type = SG_CHOICE,
-     .flags = 0,
      FIELD(fault),
      .def = "none",
      .choices = "none|refuse|hang|stall|cut|reset|garbage|flood|error_event",
      .help = "What goes wrong."},
     {.name = "raw",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(raw),
      .help = "The answer's body, exactly as given, in place of one made here."},
     {0},
@@ -102,24 +82,17 @@ static const struct sg_option script_options[] = {
 static const struct sg_option options[] = {
     {.name = "script",
      .type = SG_LIST,
-     .flags = 0,
      FIELD(script),
      .fields = script_options,
      .fields_size = sizeof(struct script_entry),
      .help = "Turns that are given, first match; others the mock model decides."},
-    {.name = "delay",
-     .type = SG_DURATION,
-     .flags = 0,
-     FIELD(delay),
-     .help = "Time before every answer."},
+    {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time before every answer."},
     {.name = "chunk_delay",
      .type = SG_DURATION,
-     .flags = 0,
      FIELD(chunk_delay),
      .help = "Time between two pieces of every answer."},
     {.name = "chunk",
      .type = SG_INT,
-     .flags = 0,
      FIELD(chunk),
      .def = "8",
      .min = "1",
@@ -127,13 +100,11 @@ static const struct sg_option options[] = {
      .help = "Bytes of text in one event of a stream; a character is never cut."},
     {.name = "strict",
      .type = SG_BOOL,
-     .flags = 0,
      FIELD(strict),
      .def = "false",
      .help = "Refuses unknown fields, tools that are no functions and histories with holes."},
     {.name = "journal",
      .type = SG_STRING,
-     .flags = 0,
      FIELD(journal),
      .help = "A file to which every request is appended as a line of JSON."},
     {0},
@@ -358,7 +329,7 @@ static int send_answer(struct sending *s, const struct pieces *p, struct sg_erro
     const char *fault = s->entry == NULL ? "none" : s->entry->fault;
     int status = s->entry == NULL ? 200 : (int)s->entry->status;
     if (p->bytes.overflow || p->ends.overflow) {
-        return sg->fail(err, SG_E_LIMIT, "mock upstream: the answer is longer than 64 MiB");
+        return sg->fail(err, SG_E_LIMIT, "the answer is longer than 64 MiB");
     }
     if (fault_is(fault, "error_event")) {
         return send_error_event(s, p, err);
@@ -380,9 +351,8 @@ static int send_answer(struct sending *s, const struct pieces *p, struct sg_erro
     if (code != 0 || fault_is(fault, "cut")) {
         return code;
     }
-    return fault_is(fault, "stall")
-               ? hang(s, err)
-               : sg->fail(err, SG_E_UNAVAILABLE, "mock upstream: the connection was reset");
+    return fault_is(fault, "stall") ? hang(s, err)
+                                    : sg->fail(err, SG_E_UNAVAILABLE, "the connection was reset");
 }
 
 /* ---- one turn ---- */
@@ -510,7 +480,7 @@ static int answer(struct sending *s, const struct conversation *c, struct sg_err
         return code;
     }
     if (s->entry != NULL && fault_is(s->entry->fault, "refuse")) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "mock upstream: the connection was refused");
+        return sg->fail(err, SG_E_UNAVAILABLE, "the connection was refused");
     }
     if (s->entry != NULL && fault_is(s->entry->fault, "hang")) {
         return hang(s, err);

@@ -20,15 +20,13 @@ static void each_fault_of_a_run_has_its_code_and_output(void)
         const char *fault, *output, *message, *journal;
         int code;
     } cases[] = {
-        {"die", "12345678", "mock sandbox: the container died during the run",
+        {"die", "12345678", "the container died during the run",
          "create a live=1\nrun a\ndie a live=0\n", SG_E_GONE},
-        {"gone_before", "", "mock sandbox: the container was gone before the run",
+        {"gone_before", "", "the container was gone before the run",
          "create a live=1\nrun a\ndie a live=0\n", SG_E_GONE_BEFORE},
-        {"cut", "1234", "mock sandbox: the connection was cut", "create a live=1\nrun a\n",
-         SG_E_UNAVAILABLE},
-        {"limit", "", "mock sandbox: too many runs", "create a live=1\nrun a\n", SG_E_LIMIT},
-        {"refuse", "", "mock sandbox: the run was refused", "create a live=1\nrun a\n",
-         SG_E_UNAVAILABLE},
+        {"cut", "1234", "the connection was cut", "create a live=1\nrun a\n", SG_E_UNAVAILABLE},
+        {"limit", "", "too many runs", "create a live=1\nrun a\n", SG_E_LIMIT},
+        {"refuse", "", "the run was refused", "create a live=1\nrun a\n", SG_E_UNAVAILABLE},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture f;
@@ -45,7 +43,7 @@ static void a_dead_container_is_gone_for_the_next_run(void)
     struct fixture f;
     CU_ASSERT_EQUAL(run_with_rule(&f, "stdout", "1", "die"), SG_E_GONE);
     CU_ASSERT_EQUAL(run(&f, "print(1)"), SG_E_GONE_BEFORE);
-    CU_ASSERT_STRING_EQUAL(f.call->error.message, "mock sandbox: the container no longer exists");
+    CU_ASSERT_STRING_EQUAL(f.call->error.message, "the container no longer exists");
     fixture_free(&f);
 }
 
@@ -72,7 +70,7 @@ static void a_hanging_run_ends_at_its_time(void)
     begin_call(&f);
     CU_ASSERT_EQUAL(run_prepared(&f, "x", 3000), SG_E_TIMEOUT);
     expect_text(&f, SG_OUT_LOG_OUT, "first");
-    CU_ASSERT_STRING_EQUAL(f.call->error.message, "mock sandbox: the run was ended after 3000 ms");
+    CU_ASSERT_STRING_EQUAL(f.call->error.message, "the run was ended after 3000 ms");
     CU_ASSERT_EQUAL(f.call->slept_ms, 3000);
     CU_ASSERT_EQUAL(destroy(&f), 0);
     expect_journal(&f, "create a live=1\nrun a\ndestroy a live=0\n"); /* it had lived on */
@@ -108,8 +106,7 @@ static void do_meanwhile(struct sg_call *call, void *context)
             CU_ASSERT_EQUAL(
                 plugin->sandbox->run(f->self, other, f->handle, &run, call_error(other)),
                 SG_E_INTERNAL);
-            CU_ASSERT_STRING_EQUAL(other->error.message,
-                                   "mock sandbox: two runs at once in one container");
+            CU_ASSERT_STRING_EQUAL(other->error.message, "two runs at once in one container");
             call->sleeps_max = 4;
         }
         call_free(other);
@@ -160,8 +157,7 @@ static void a_container_deleted_during_a_run_ends_it(void)
 {
     struct fixture f;
     CU_ASSERT_EQUAL(hang_meanwhile(&f, 2), SG_E_GONE);
-    CU_ASSERT_STRING_EQUAL(f.call->error.message,
-                           "mock sandbox: the container ended during the run");
+    CU_ASSERT_STRING_EQUAL(f.call->error.message, "the container ended during the run");
     CU_ASSERT_EQUAL(f.call->sleeps, 3);
     expect_journal(&f, "create a live=1\nrun a\ndestroy a live=0\n");
     fixture_free(&f);
@@ -247,7 +243,7 @@ static void only_the_first_creates_go_wrong_where_a_count_is_given(void)
     config_set(plugin, f.config, "create_fault_count", "2");
     fixture_open(&f);
     CU_ASSERT_EQUAL(create(&f, "a", 0), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(f.call->error.message, "mock sandbox: create was refused");
+    CU_ASSERT_STRING_EQUAL(f.call->error.message, "create was refused");
     CU_ASSERT_EQUAL(create(&f, "b", 0), SG_E_UNAVAILABLE);
     CU_ASSERT_EQUAL(create(&f, "c", 0), 0);
     fixture_free(&f);
@@ -277,7 +273,7 @@ static void destroy_can_be_refused_at_first_and_can_hang(void)
     fixture_open(&f);
     CU_ASSERT_EQUAL(create(&f, "a", 0), 0);
     CU_ASSERT_EQUAL(destroy(&f), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(f.call->error.message, "mock sandbox: destroy was refused");
+    CU_ASSERT_STRING_EQUAL(f.call->error.message, "destroy was refused");
     CU_ASSERT_EQUAL(destroy(&f), 0);
     expect_journal(&f, "create a live=1\ndestroy_failed a live=1\ndestroy a live=0\n");
     fixture_free(&f);

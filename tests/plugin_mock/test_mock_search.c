@@ -96,8 +96,8 @@ static void each_fault_has_its_code(void)
         const char *fault, *message;
         int code;
         size_t hits;
-    } cases[] = {{"refuse", "mock search: the search was refused", SG_E_UNAVAILABLE, 0},
-                 {"limit", "mock search: its quota is used up", SG_E_LIMIT, 0},
+    } cases[] = {{"refuse", "the search was refused", SG_E_UNAVAILABLE, 0},
+                 {"limit", "the quota of searches is used up", SG_E_LIMIT, 0},
                  {"hang", "the call was ended", SG_E_CANCELLED, 0},
                  {"garbage", "", 0, 5}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -309,10 +309,10 @@ static void each_fault_ends_as_it_should(void)
         int code;
         size_t stream_events, json_pieces;
     } cases[] = {
-        {"refuse", "mock upstream: the connection was refused", SG_E_UNAVAILABLE, 0, 0},
+        {"refuse", "the connection was refused", SG_E_UNAVAILABLE, 0, 0},
         {"hang", "the call was ended", SG_E_CANCELLED, 0, 0},
         {"cut", "", 0, 2, 1}, /* of role, 2 texts, finish, [DONE] */
-        {"reset", "mock upstream: the connection was reset", SG_E_UNAVAILABLE, 2, 1},
+        {"reset", "the connection was reset", SG_E_UNAVAILABLE, 2, 1},
         {"stall", "the call was ended", SG_E_CANCELLED, 2, 1},
         {"garbage", "", 0, 1, 1},
         {"flood", "nobody listens any more", SG_E_CANCELLED, 299, 299},
