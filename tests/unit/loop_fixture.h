@@ -19,12 +19,17 @@ static struct fiber *start(const char *name, void (*run)(void *), void *arg)
     return fiber;
 }
 
-static void begin(void)
+static void begin_with(struct worker_pool *pool)
 {
     struct sg_error err = {0};
-    CU_ASSERT_EQUAL_FATAL(loop_new(0, NULL, &loop, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(loop_new(0, pool, &loop, &err), 0);
     buf_reset(&record);
     buf_puts(&record, "");
+}
+
+static inline void begin(void)
+{
+    begin_with(NULL);
 }
 
 static void end(void)
