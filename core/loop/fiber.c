@@ -300,3 +300,15 @@ void fiber_yield(void)
     queue_append(fiber);
     switch_to_loop(fiber);
 }
+
+int fiber_check(void)
+{
+    struct fiber *fiber = running();
+    if (fiber->shields > 0) {
+        return 0;
+    }
+    if (fiber->is_cancelled) {
+        return SG_E_CANCELLED;
+    }
+    return fiber->deadline != DEADLINE_NONE && fiber->deadline <= clock_ms() ? SG_E_TIMEOUT : 0;
+}

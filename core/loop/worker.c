@@ -127,6 +127,15 @@ int worker_submit(struct worker_pool *pool, struct worker_task *task, struct sg_
     return code;
 }
 
+size_t worker_pool_busy(struct worker_pool *pool)
+{
+    CHECK_MAGIC(pool, POOL_MAGIC);
+    lock_take(&pool->lock);
+    size_t busy = pool->threads_count - pool->idle_count + pool->queue_count;
+    lock_release(&pool->lock);
+    return busy;
+}
+
 void worker_pool_free(struct worker_pool *pool)
 {
     if (pool == NULL) {
