@@ -67,7 +67,7 @@ static int broker_replace(struct local *local, struct sg_call *call, struct sg_e
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "cannot make the broker's socket: %s",
+        return sg->fail(err, local->unavailable, "cannot make the broker's socket: %s",
                         strerror(errno));
     }
     struct sg_child child = {0};
@@ -225,7 +225,7 @@ static int reply_take(struct local *local, struct sg_call *call, uint64_t genera
     ssize_t len = reply_receive(fd, &reply, box);
     if (len != (ssize_t)sizeof reply || reply.magic != WIRE_MAGIC) {
         broker_is_dead(local, call, generation);
-        return sg->fail(err, SG_E_UNAVAILABLE, "the broker ended before it had made the box");
+        return sg->fail(err, local->unavailable, "the broker ended before it had made the box");
     }
     reply.step[sizeof reply.step - 1] = '\0';
     if (reply.error == EUSERS && strcmp(reply.step, "find a free slot") == 0) {
@@ -236,12 +236,12 @@ static int reply_take(struct local *local, struct sg_call *call, uint64_t genera
         box->end = END_SETUP;
         box->setup_error = reply.error;
         snprintf(box->setup_step, sizeof box->setup_step, "%s", reply.step);
-        return sg->fail(err, SG_E_UNAVAILABLE, "cannot %s: %s. %s", reply.step,
+        return sg->fail(err, local->unavailable, "cannot %s: %s. %s", reply.step,
                         strerror(reply.error), remedy_for(reply.step, reply.error));
     }
     if (box->init < 0 || fcntl(box->out, F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(box->err, F_SETFL, O_NONBLOCK) != 0 || !box_prepare(box)) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "no descriptors left for a box: %s",
+        return sg->fail(err, local->unavailable, "no descriptors left for a box: %s",
                         strerror(errno));
     }
     return 0;
@@ -267,7 +267,7 @@ static int ask_deliver(struct local *local, struct sg_call *call, int reply_end,
             return result;
         }
     }
-    return sg->fail(err, SG_E_UNAVAILABLE, "the broker does not stay alive");
+    return sg->fail(err, local->unavailable, "the broker does not stay alive");
 }
 
 int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struct box *box,
@@ -275,7 +275,7 @@ int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struc
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "no descriptors left for a box: %s",
+        return sg->fail(err, local->unavailable, "no descriptors left for a box: %s",
                         strerror(errno));
     }
     uint64_t generation = 0;
@@ -285,8 +285,8 @@ int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struc
     if (result == 0) {
         result = sg->wait_fd(call, ends[0], SG_READ, ASK_MS, &ready, err);
     }
-    if (result == 0 && ready == 0) {
-        result = sg->fail(err, SG_E_UNAVAILABLE, "the broker gave no answer within 10s");
+    if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
+        result = sg->fail(err, local->unavailable, "the broker gave no answer within 10s");
     }
     if (result == 0) {
         result = reply_take(local, call, generation, ends[0], box, err);

@@ -73,6 +73,7 @@ enum broker_state { BROKER_DEAD, BROKER_STARTING, BROKER_LIVE };
 struct local {
     uint32_t magic;
     const struct local_config *config;
+    enum sg_code unavailable; /* what a box that cannot be made is: in open() a matter of configuration */
     pthread_mutex_t lock;
     enum broker_state broker_state; /* [lock] */
     uint64_t broker_generation;     /* [lock] counts the starts */

@@ -60,12 +60,6 @@ static void local_free(struct local *local, struct sg_call *call)
     free(local);
 }
 
-/* All that goes wrong in open() is a matter of this machine's configuration; time and the caller's leaving are not. */
-static int as_config(int result)
-{
-    return result == 0 || result == SG_E_CANCELLED || result == SG_E_TIMEOUT ? result : SG_E_CONFIG;
-}
-
 static int local_open(const void *config, struct sg_call *call, void **ret_self,
                       struct sg_error *err)
 {
@@ -78,13 +72,18 @@ static int local_open(const void *config, struct sg_call *call, void **ret_self,
         return sg->fail(err, SG_E_CONFIG, "no memory");
     }
     *local = (struct local){
-        .magic = LOCAL_MAGIC, .config = config, .broker_fd = -1, .broker = {.pidfd = -1}};
+        .magic = LOCAL_MAGIC,
+        .config = config,
+        .unavailable = SG_E_CONFIG,
+        .broker_fd = -1,
+        .broker = {.pidfd = -1}};
     pthread_mutex_init(&local->lock, NULL);
     result = local_selftest(local, call, err);
     if (result != 0) {
         local_free(local, call);
-        return as_config(result);
+        return result;
     }
+    local->unavailable = SG_E_UNAVAILABLE;
     *ret_self = local;
     return 0;
 }
@@ -94,7 +93,8 @@ static void end_all_boxes(struct local *local, struct sg_call *call)
     for (size_t i = 0; i < BOX_BUCKETS; i++) {
         while (local->buckets[i] != NULL) { /* nobody else is there any more */
             struct box *box = local->buckets[i];
-            (void)local_destroy(local, call, box, NULL); /* killed in any case; what is late ends alone */
+            /* Killed in any case; one that is late ends alone. */
+            (void)local_destroy(local, call, box, NULL);
             box_remove(local, box);
         }
     }

@@ -25,7 +25,7 @@ int local_create(struct local *local, struct sg_call *call, int64_t life_ms, str
 {
     struct box *box = box_new();
     if (box == NULL) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "no memory for a container");
+        return sg->fail(err, local->unavailable, "no memory for a container");
     }
     int result = broker_ask(local, call, life_ms > 0 ? life_ms : LIFE_DEFAULT_MS, box, err);
     if (result == 0) {
@@ -60,11 +60,11 @@ static int fail_start(const struct local *local, struct box *box, struct sg_erro
     char text[256];
     box_kill(box);
     if (box->end == END_SETUP) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "%s. %s",
+        return sg->fail(err, local->unavailable, "%s. %s",
                         box_end_text(local, box, text, sizeof text),
                         remedy_for(box->setup_step, box->setup_error));
     }
-    return sg->fail(err, SG_E_UNAVAILABLE, "the interpreter did not start: %s",
+    return sg->fail(err, local->unavailable, "the interpreter did not start: %s",
                     box_end_text(local, box, text, sizeof text));
 }
 
@@ -77,7 +77,7 @@ int local_await_start(struct local *local, struct sg_call *call, struct box *box
         int64_t left = until - local_now_ms();
         if (left <= 0) {
             box_kill(box);
-            return sg->fail(err, SG_E_UNAVAILABLE, "the interpreter did not start within 20s");
+            return sg->fail(err, local->unavailable, "the interpreter did not start within 20s");
         }
         int result = box_wait(call, box, left, &ready, err);
         if (result != 0) {
@@ -173,8 +173,8 @@ int local_destroy(struct local *local, struct sg_call *call, struct box *box, st
     /* A pidfd is readable once its process has ended; for pid 1 that is when all others of the box have. */
     int ready = 0;
     int result = sg->wait_fd(call, box->init, SG_READ, DESTROY_MS, &ready, err);
-    if (result == SG_E_TIMEOUT || (result == 0 && ready == 0)) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "the container's processes do not end");
+    if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
+        return sg->fail(err, local->unavailable, "the container's processes do not end");
     }
     if (result == 0) {
         box_remove(local, box);

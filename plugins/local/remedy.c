@@ -1,4 +1,4 @@
-/* From a step that failed to what the operator can do about it. The steps are the texts of box/*.c. */
+/* From a step that failed to what the operator can do about it. The steps are the texts of the files under box. */
 #include "local.h"
 
 #include <errno.h>

@@ -79,6 +79,14 @@ static int check_outside(const struct local *local, const struct box *box, struc
     return result;
 }
 
+static int fail_run(const struct local *local, const struct box *box, struct sg_error *err)
+{
+    char end[256];
+    return sg->fail(err, SG_E_CONFIG, "code does not run in the test container: %s",
+                    box->end != END_NONE ? box_end_text(local, box, end, sizeof end)
+                                         : "it did not end in time");
+}
+
 static int check_printed(const struct text *printed, struct sg_error *err)
 {
     size_t len = sizeof test_expected - 1;
@@ -111,6 +119,9 @@ static int test_box(struct local *local, struct sg_call *call, struct box *box,
     }
     if (result == 0) {
         result = local_run(local, call, box, &request, err);
+        if (result != 0 && sg->time_left_ms(call) > 0) {
+            result = fail_run(local, box, err);
+        }
     }
     if (result == 0) {
         result = check_printed(&printed, err);
