@@ -92,10 +92,11 @@ static void end_all_boxes(struct local *local, struct sg_call *call)
 {
     for (size_t i = 0; i < BOX_BUCKETS; i++) {
         while (local->buckets[i] != NULL) { /* nobody else is there any more */
-            struct box *box = local->buckets[i];
+            struct box *box = box_find(local, local->buckets[i]->handle);
             /* Killed in any case; one that is late ends alone. */
             (void)local_destroy(local, call, box, NULL);
             box_remove(local, box);
+            box_unref(local, box);
         }
     }
 }

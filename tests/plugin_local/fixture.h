@@ -64,6 +64,7 @@ struct session {
 static void session_fiber(void *arg)
 {
     const struct session *session = arg;
+    e = (struct sg_error){0};
     int code = host_open(session->options, &e);
     EXPECT_TEXT(e.message, "");
     CU_ASSERT_EQUAL_FATAL(code, 0);
