@@ -7,6 +7,7 @@
 #include <time.h>
 
 #define START_MS 20000        /* for the interpreter to say hello */
+#define CLOSED_MS 1000        /* from its closed socket to the word of its end */
 #define DESTROY_MS 5000       /* for a killed box to be gone */
 #define LIFE_DEFAULT_MS 3600000
 #define TIMEOUT_DEFAULT_MS 60000
@@ -85,8 +86,11 @@ int local_await_start(struct local *local, struct sg_call *call, struct box *box
         }
         box_read_status(box);
         hear_hello(box);
-        if (!box->said_hello && (box->end != END_NONE || box->control < 0)) {
+        if (!box->said_hello && box->end != END_NONE) {
             return fail_start(local, box, err);
+        }
+        if (box->control < 0 && until > local_now_ms() + CLOSED_MS) {
+            until = local_now_ms() + CLOSED_MS; /* how it ended is about to be told */
         }
     }
     return 0;

@@ -74,9 +74,10 @@ static const char *by_step(const char *step, int error, bool is_denied,
                "(docker), or run the gateway outside of it; under systemd leave out "
                "ProtectKernelTunables= and ProtectProc=";
     }
-    if (strstr(step, "_map") != NULL && facts->is_root) {
-        return "The host uids from 'uid_base' on must exist in the gateway's user namespace: choose "
-               "'uid_base' by /proc/self/uid_map; CAP_SETUID and CAP_SETGID are needed";
+    if ((strstr(step, "_map") != NULL || strstr(step, "host uid") != NULL) && facts->is_root) {
+        return "The uids from 'uid_base' on must exist in the gateway's own user namespace: choose "
+               "'uid_base' by /proc/self/uid_map. Root needs CAP_SETUID, CAP_SETGID and CAP_CHOWN; "
+               "or run the gateway as an ordinary user";
     }
     return NULL;
 }

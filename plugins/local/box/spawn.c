@@ -41,7 +41,8 @@ static void plumbing_clear(struct plumbing *plumbing)
     }
 }
 
-static bool plumbing_make(struct plumbing *plumbing, uint32_t host_id)
+/* The step that failed, or NULL. */
+static const char *plumbing_make(struct plumbing *plumbing, uint32_t host_id)
 {
     memset(plumbing, 0xff, sizeof *plumbing);
     int packets = SOCK_SEQPACKET | SOCK_CLOEXEC, yes = 1;
@@ -51,11 +52,14 @@ static bool plumbing_make(struct plumbing *plumbing, uint32_t host_id)
         socketpair(AF_UNIX, packets, 0, plumbing->status) != 0 ||
         pipe2(plumbing->out, O_CLOEXEC) != 0 || pipe2(plumbing->err, O_CLOEXEC) != 0 ||
         pipe2(plumbing->start, O_CLOEXEC) != 0) {
-        return false;
+        return "make sockets and pipes";
     }
     /* Owned by the box's uid, or /dev/stderr could not be opened again inside. */
-    return host_id == 0 || (fchown(plumbing->out[1], host_id, host_id) == 0 &&
-                            fchown(plumbing->err[1], host_id, host_id) == 0);
+    if (host_id != 0 && (fchown(plumbing->out[1], host_id, host_id) != 0 ||
+                         fchown(plumbing->err[1], host_id, host_id) != 0)) {
+        return "use the host uid of a box";
+    }
+    return NULL;
 }
 
 static bool proc_write(pid_t pid, const char *name, const char *text)
@@ -138,8 +142,9 @@ pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline,
                 int reply_fd)
 {
     struct plumbing plumbing;
-    if (!plumbing_make(&plumbing, host_id)) {
-        return refuse(reply_fd, &plumbing, "make sockets and pipes");
+    const char *failed = plumbing_make(&plumbing, host_id);
+    if (failed != NULL) {
+        return refuse(reply_fd, &plumbing, failed);
     }
     pid_t pid = clone_namespaces(&plumbing.init);
     if (pid < 0) {
@@ -151,7 +156,7 @@ pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline,
                                     plumbing.control[1], plumbing.out[1], plumbing.err[1]};
         box_enter(limits, &fds, life_ms);
     }
-    const char *failed = write_maps(pid, host_id);
+    failed = write_maps(pid, host_id);
     if (failed != NULL) {
         /* It reads the end of file in place of the byte and leaves; the main loop reaps it and frees the slot. */
         (void)refuse(reply_fd, &plumbing, failed);
