@@ -63,7 +63,7 @@ static int pending_add(struct output *output, enum sg_out kind, const struct tex
                        int64_t now_ms, struct sg_error *err)
 {
     size_t room = (size_t)(output->shown_max - output->shown);
-    size_t len = utf8_cut(text->data, text->len, room);
+    size_t len = text_fitting(text->data, text->len, room);
     output->total += text->len;
     if (len < text->len) {
         output->shown = output->shown_max; /* nothing after the cut, however short */

@@ -60,7 +60,7 @@ bool text_puts(struct text *text, const char *string)
     return text_append(text, string, strlen(string));
 }
 
-size_t utf8_length(const char *data, size_t left)
+size_t character_length(const char *data, size_t left)
 {
     const unsigned char *u = (const unsigned char *)data;
     if (left == 0) {
@@ -89,7 +89,7 @@ size_t utf8_length(const char *data, size_t left)
     return len;
 }
 
-size_t utf8_cut(const char *data, size_t len, size_t max)
+size_t text_fitting(const char *data, size_t len, size_t max)
 {
     if (len <= max) {
         return len;
@@ -115,7 +115,7 @@ static size_t unfinished_length(const char *data, size_t len)
         if (len == 1 && more >= 1) { /* the second byte has its own bounds after E0, F0 */
             trial[1] = data[0] == '\xE0' ? '\xA0' : data[0] == '\xF0' ? '\x90' : '\x80';
         }
-        if (utf8_length(trial, len + more) == len + more) {
+        if (character_length(trial, len + more) == len + more) {
             return len;
         }
     }
@@ -128,7 +128,7 @@ static size_t decode(const char *data, size_t len, struct text *out)
 {
     size_t at = 0, from = 0;
     while (at < len) {
-        size_t step = utf8_length(data + at, len - at);
+        size_t step = character_length(data + at, len - at);
         if (step == 0) {
             text_append(out, data + from, at - from);
             if (unfinished_length(data + at, len - at) != 0) {
@@ -152,7 +152,7 @@ void decoder_feed(struct decoder *decoder, const char *data, size_t len, struct 
         size_t old = decoder->left_len, more = len < 4 ? len : 4;
         memcpy(joined, decoder->left, old);
         memcpy(joined + old, data, more);
-        size_t step = utf8_length(joined, old + more);
+        size_t step = character_length(joined, old + more);
         if (step == 0 && unfinished_length(joined, old + more) != 0) {
             memcpy(decoder->left, joined, old + more);
             decoder->left_len = old + more;
@@ -210,7 +210,7 @@ bool text_put_json(struct text *text, const char *data, size_t len)
     char buffer[8];
     while (at < len) {
         unsigned char c = (unsigned char)data[at];
-        size_t step = utf8_length(data + at, len - at);
+        size_t step = character_length(data + at, len - at);
         if (step == 0 || c < 0x20 || c == '"' || c == '\\' || c == 0x7F) {
             text_append(text, data + from, at - from);
             text_puts(text, step == 0 ? REPLACEMENT : json_escape(c, buffer));

@@ -33,9 +33,9 @@ void decoder_feed(struct decoder *, const char *data, size_t len, struct text *o
 void decoder_end(struct decoder *, struct text *out); /* a character that never got whole */
 
 /* Bytes of the well-formed character at the start, or 0. */
-size_t utf8_length(const char *, size_t left);
+size_t character_length(const char *, size_t left);
 
 /* The longest start of at most `max` bytes that cuts no character. */
-size_t utf8_cut(const char *, size_t len, size_t max);
+size_t text_fitting(const char *, size_t len, size_t max);
 
 #endif
