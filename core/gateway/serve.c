@@ -18,6 +18,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,9 @@
 
 enum {
     DELETIONS_MS = 20000, /* how long a shutdown waits for containers to be deleted */
-    FIXED_FDS = 64,
-    FDS_PER_LOOP = 40,
+    CALLS_MS = 5000,      /* … and then for plugins' calls to return */
+    QUIET_EVERY_MS = 10,
+    FIXED_FDS = 64, /* the log, the signals, what libraries and plugins hold */
     LOOPS_MAX = 64
 };
 
@@ -36,10 +38,16 @@ struct life { /* of one process */
     struct loop *loops[LOOPS_MAX];
     pthread_t threads[LOOPS_MAX]; /* of loops 1 and up */
     size_t threads_count;
+    struct quiet {
+        struct loop_task task;
+        struct loop *loop;
+        atomic_size_t fibers_left; /* once it has stopped */
+    } quiet[LOOPS_MAX];
     int signal_fd;
     struct event *signal_event;
     struct fiber *main_fiber;
     bool stop_wanted;
+    size_t calls_left; /* that did not return: nothing they may touch is freed */
     int exit_code;
 };
 
@@ -166,12 +174,46 @@ static bool start_threads(struct life *life)
     return true;
 }
 
+/* A loop's last fiber: stops it when no other is left, or when waiting has no end. */
+static void quiet_run(void *arg)
+{
+    struct quiet *quiet = arg;
+    int64_t deadline = deadline_in(CALLS_MS);
+    while (loop_fibers(quiet->loop) > 1 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels it */
+    }
+    atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop) - 1);
+    loop_stop(quiet->loop);
+}
+
+static void quiet_begin(struct loop_task *task)
+{
+    struct quiet *quiet = (struct quiet *)((char *)task - offsetof(struct quiet, task));
+    struct sg_error err = {0};
+    if (fiber_start(quiet->loop, "quiet", quiet_run, quiet, NULL, &err) != 0) {
+        atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop));
+        loop_stop(quiet->loop);
+    }
+}
+
+/* Each other loop stops when its fibers have ended; before that no worker may still need one. */
 static void stop_threads(struct life *life)
 {
-    for (size_t i = 1; i <= life->threads_count; i++) {
-        loop_stop(life->loops[i]);
-        (void)pthread_join(life->threads[i], NULL); /* ours, joined once */
+    int64_t deadline = deadline_in(CALLS_MS);
+    while (worker_pool_busy(life->gateway.pool) > 0 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels the main fiber */
     }
+    for (size_t i = 1; i <= life->threads_count; i++) {
+        struct quiet *quiet = &life->quiet[i];
+        quiet->task.run = quiet_begin;
+        quiet->loop = life->loops[i];
+        loop_post(quiet->loop, &quiet->task);
+    }
+    for (size_t i = 1; i <= life->threads_count; i++) {
+        (void)pthread_join(life->threads[i], NULL); /* ours, joined once */
+        life->calls_left += atomic_load(&life->quiet[i].fibers_left);
+    }
+    life->calls_left += worker_pool_busy(life->gateway.pool);
     life->threads_count = 0;
 }
 
@@ -212,7 +254,8 @@ static int block_signals(void)
 
 static size_t fixed_fds(const struct life *life)
 {
-    return FIXED_FDS + FDS_PER_LOOP * life->gateway.loops_count;
+    return FIXED_FDS +
+           (HTTP_SERVER_LOOP_DESCRIPTORS + FETCH_LOOP_DESCRIPTORS) * life->gateway.loops_count;
 }
 
 static bool start_serving(struct life *life)
@@ -270,7 +313,7 @@ static void wait_quiet(struct http_server *server, int64_t deadline, bool connec
 {
     while ((connections ? http_server_connections(server) : http_server_busy(server)) > 0 &&
            clock_ms() < deadline) {
-        (void)fiber_sleep(10); /* nothing cancels the main fiber */
+        (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels the main fiber */
     }
 }
 
@@ -322,8 +365,13 @@ static void life_run(void *arg)
         }
         stop_threads(life);
     }
+    int64_t deadline = deadline_in(CALLS_MS);
     close_plugins(gateway->config);
     fetch_loop_clear(life->loops[0]);
+    while (loop_fibers(life->loops[0]) > 1 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels it */
+    }
+    life->calls_left += loop_fibers(life->loops[0]) - 1;
     loop_stop(life->loops[0]);
 }
 
@@ -393,6 +441,13 @@ int gateway_serve(struct config *config)
     loop_run(life.loops[0]);
     if (watched) {
         watchdog_stop();
+    }
+    if (life.calls_left > 0) {
+        struct log_line line;
+        log_begin(&line, SG_ERROR, "calls_left");
+        log_int(&line, "calls", (int64_t)life.calls_left);
+        log_end(&line);
+        _exit(1); /* what they may still touch must not be freed */
     }
     life_free(&life);
     fetch_global_clear();
