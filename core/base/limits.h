@@ -9,6 +9,7 @@
 #define LIMIT_HEADER_BYTES (32 * KIB)   /* request line and headers together */
 #define LIMIT_HEADER_COUNT 128          /* fields */
 #define LIMIT_JSON_DEPTH 128            /* nested arrays and objects */
+#define LIMIT_JSON_MEMBERS 4096         /* members of an object whose members we note */
 #define LIMIT_STREAM_BYTES (256 * KIB)  /* held for one stream in either direction */
 #define LIMIT_SSE_EVENT_BYTES (8 * MIB) /* one event of an upstream's stream */
 #define LIMIT_TOOL_OUTPUT_BYTES (10 * MIB) /* read from one run */

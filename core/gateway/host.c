@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int request_of(struct sg_call *call, struct request **ret, struct sg_error *err)
@@ -22,20 +23,39 @@ static int request_of(struct sg_call *call, struct request **ret, struct sg_erro
     return 0;
 }
 
-/* The operator gets the cause; the model (and so the client) gets what it can use, without inner names. */
-static int report(struct request *r, const char *what, struct sg_error *err)
+/* The provider's own words, without the names of plugin and instance that the call mechanism put in front. */
+static const char *without_names(const struct instance *instance, const char *message)
+{
+    char names[200];
+    const char *plugin = instance->plugin->name;
+    int len = strcmp(plugin, instance->name) == 0
+                  ? snprintf(names, sizeof names, "%s: ", plugin)
+                  : snprintf(names, sizeof names, "%s (%s): ", plugin, instance->name);
+    bool stands = len > 0 && strncmp(message, names, (size_t)len) == 0;
+    return stands ? message + len : message;
+}
+
+/* The operator gets the cause. The model, and so the client, gets what it can use: how a run ended, which limit was
+ * reached; but no hosts, statuses or names of what is behind. */
+static int report(struct request *r, const struct instance *instance, const char *operation,
+                  const char *general, struct sg_error *err)
 {
     if (err->code == SG_E_CANCELLED) {
         return err->code;
     }
     struct log_line line;
-    log_begin(&line, err->code == SG_E_TIMEOUT ? SG_INFO : SG_WARN, "sandbox_failed");
+    log_begin(&line, err->code == SG_E_TIMEOUT ? SG_INFO : SG_WARN, "service_failed");
     log_text(&line, "request", r->id);
-    log_text(&line, "operation", what);
+    log_text(&line, "operation", operation);
     log_text(&line, "error", error_code_name(err->code));
     log_text(&line, "message", err->message);
     log_end(&line);
-    return err->code;
+    bool is_told = err->code == SG_E_TIMEOUT || err->code == SG_E_GONE ||
+                   err->code == SG_E_GONE_BEFORE || err->code == SG_E_LIMIT;
+    char said[ERROR_MESSAGE_BYTES];
+    (void)snprintf(said, sizeof said, "%s",
+                   is_told ? without_names(instance, err->message) : general);
+    return error_set(err, err->code, "%s", said);
 }
 
 /* The request's container: made at the first use, not before. */
@@ -88,8 +108,9 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     int rc = request_of(call, &r, err);
     if (rc == 0) {
         rc = take_lease(r, err);
-        if (rc != 0) {
-            return report(r, "create", err);
+        if (rc != 0 && r->active_tool->interceptor->sandbox != NULL) {
+            return report(r, r->active_tool->interceptor->sandbox->instance, "create",
+                          "The sandbox could not be made.", err);
         }
     }
     if (rc != 0) {
@@ -107,7 +128,9 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
     }
-    return rc == 0 ? 0 : report(r, "run", err);
+    return rc == 0 ? 0
+                   : report(r, r->active_tool->interceptor->sandbox->instance, "run",
+                            "The sandbox failed.", err);
 }
 
 static int file_put(struct sg_call *call, const char *path, const void *data, size_t len,
@@ -183,7 +206,7 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
     query->country = wanted->country != NULL ? arena_copy(arena, str_of(wanted->country)) : NULL;
     query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
     rc = call_run(inner, invoke_search, query, sink, err);
-    return rc == 0 ? 0 : report(r, "search", err);
+    return rc == 0 ? 0 : report(r, service->instance, "search", "The search failed.", err);
 }
 
 const struct core_services *gateway_services(void)

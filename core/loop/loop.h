@@ -95,8 +95,13 @@ int fiber_sleep(int64_t ms);
 /* Lets the others run first. */
 void fiber_yield(void);
 
+/* For work that goes on without waiting: 0, or what a wait would return now (SG_E_CANCELLED, SG_E_TIMEOUT for the
+ * fiber's own deadline). */
+int fiber_check(void);
+
 /* Waits until fd is ready for `events` (SG_READ | SG_WRITE). With SG_HANGUP the peer's half-close counts too, without
- * reading. A descriptor is waited for by one fiber at a time. *ret_events is set on 0 only. */
+ * reading. A descriptor is waited for by one fiber at a time. *ret_events is set on 0 only. A file on disk is always
+ * ready; SG_E_INVALID for a number that is no open descriptor. */
 #define SG_HANGUP (1 << 2)
 int fiber_wait_fd(int fd, int events, int64_t deadline, int *ret_events);
 
