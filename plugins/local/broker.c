@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BROKER_END_MS 5000 /* for an ending broker */
 #define ASK_MS 10000       /* for the answer to one request */
-#define BUSY_MS 5          /* until a full socket, or another call that starts the broker, is looked at again */
+#define BUSY_MS \
+    5 /* until a full socket, or another call that starts the broker, is looked at again */
 
 struct arguments {
     char texts[8][320];
@@ -27,12 +29,9 @@ static const char *const *arguments_make(struct arguments *arguments, const char
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"memory", config->memory},
-        {"disk", config->disk},
-        {"inodes", (uint64_t)config->inodes},
-        {"processes", (uint64_t)config->processes},
-        {"files", (uint64_t)config->files},
-        {"uid_base", (uint64_t)config->uid_base},
+        {"memory", config->memory},           {"disk", config->disk},
+        {"inodes", (uint64_t)config->inodes}, {"processes", (uint64_t)config->processes},
+        {"files", (uint64_t)config->files},   {"uid_base", (uint64_t)config->uid_base},
         {"boxes", (uint64_t)config->boxes},
     };
     arguments->argv[0] = path;
@@ -88,14 +87,18 @@ static int broker_replace(struct local *local, struct sg_call *call, struct sg_e
     return 0;
 }
 
-/* Reaps a broker that is ending; by force after a while. */
+/* Reaps a broker that has ended or is ending; by force after a while. */
 static void broker_bury(struct local *local, struct sg_call *call)
 {
+    int status = 0;
+    siginfo_t info = {0};
     if (local->broker.pidfd < 0) {
         return;
     }
-    int status = 0;
-    if (sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL) != 0) {
+    /* At once if it is dead already: a call that is cancelled cannot wait any more. */
+    if ((waitid(P_PIDFD, (id_t)local->broker.pidfd, &info, WEXITED | WNOHANG) != 0 ||
+         info.si_pid == 0) &&
+        sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL) != 0) {
         (void)syscall(SYS_pidfd_send_signal, local->broker.pidfd, SIGKILL, NULL, 0);
         (void)sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL);
     }
@@ -157,8 +160,7 @@ void broker_stop(struct local *local, struct sg_call *call)
 static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t generation)
 {
     pthread_mutex_lock(&local->lock);
-    bool was_live =
-        local->broker_state == BROKER_LIVE && local->broker_generation == generation;
+    bool was_live = local->broker_state == BROKER_LIVE && local->broker_generation == generation;
     if (was_live) {
         local->broker_state = BROKER_DEAD;
     }

@@ -12,10 +12,10 @@
 #define MIB_BYTES ((uint64_t)1 << 20)
 
 /* How the run must have failed. */
-#define expect_end(expected_code, expected_message)       \
-    do {                                                  \
-        CU_ASSERT_EQUAL(o.code, expected_code);           \
-        EXPECT_TEXT(o.error.message, expected_message);   \
+#define expect_end(expected_code, expected_message)     \
+    do {                                                \
+        CU_ASSERT_EQUAL(o.code, expected_code);         \
+        EXPECT_TEXT(o.error.message, expected_message); \
     } while (0)
 
 static void expect_alive(void)
@@ -77,16 +77,18 @@ static void memory_body(void)
     exec("import mmap\nprint('filling')\nm = mmap.mmap(-1, 400 << 20)\n"
          "for i in range(0, len(m), 4096): m[i] = 1\nprint('filled')\nimport time; time.sleep(10)");
     EXPECT_PART(o.out.data, "filling\n");
-    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-                          "and files are gone");
+    expect_end(SG_E_GONE,
+               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+               "and files are gone");
     box_again();
     /* Pages that no process has in its tables any more are memory all the same. */
     exec("import mmap, time\nm = mmap.mmap(-1, 400 << 20)\n"
          "for start in range(0, len(m), 4 << 20):\n"
          "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
          "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\ntime.sleep(10)");
-    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-                          "and files are gone");
+    expect_end(SG_E_GONE,
+               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+               "and files are gone");
     box_again();
 }
 
@@ -105,8 +107,9 @@ static void child_memory_body(void)
          "time.sleep(10)'''])\nprint(p.returncode)");
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_TEXT(o.out.data, "-9\n");
-    EXPECT_PART(o.all.data, "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
-                            "were killed for the memory they took (limit 128MiB)\"}");
+    EXPECT_PART(o.all.data,
+                "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
+                "were killed for the memory they took (limit 128MiB)\"}");
     expect_alive();
 }
 
@@ -222,8 +225,9 @@ static void interrupt_body(void)
     CU_ASSERT_EQUAL(host_interrupt(box, &e), 0);
     host_finish(run);
     CU_ASSERT_EQUAL(running.code, SG_E_GONE);
-    EXPECT_TEXT(running.error.message, "local (box): the code did not react to the interrupt and was "
-                                       "killed; variables and files are gone");
+    EXPECT_TEXT(running.error.message,
+                "local (box): the code did not react to the interrupt and was "
+                "killed; variables and files are gone");
     outcome_clear(&running);
     CU_ASSERT_EQUAL(host_interrupt(box, &e), SG_E_GONE);
     EXPECT_TEXT(e.message, "local (box): the container no longer exists");

@@ -70,14 +70,10 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
 {
     uint64_t uid_base = 0, boxes = 0;
     const struct argument known[] = {
-        {"python", NULL, &limits->python},
-        {"memory", &limits->memory_bytes, NULL},
-        {"disk", &limits->disk_bytes, NULL},
-        {"inodes", &limits->inodes, NULL},
-        {"processes", &limits->processes, NULL},
-        {"files", &limits->files, NULL},
-        {"uid_base", &uid_base, NULL},
-        {"boxes", &boxes, NULL},
+        {"python", NULL, &limits->python},       {"memory", &limits->memory_bytes, NULL},
+        {"disk", &limits->disk_bytes, NULL},     {"inodes", &limits->inodes, NULL},
+        {"processes", &limits->processes, NULL}, {"files", &limits->files, NULL},
+        {"uid_base", &uid_base, NULL},           {"boxes", &boxes, NULL},
     };
     unsigned seen = 0;
     for (int i = 1; i < argc; i++) {
