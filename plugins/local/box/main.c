@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define BOXES_MAX 4096
+#define END_SECONDS 4
 
 struct broker {
     struct box_limits limits;
@@ -204,6 +205,16 @@ static void broker_prepare(struct broker *broker)
     }
 }
 
+/* The gateway is gone, or done. All boxes end with the lifeline; they are waited for, so that nothing is left when this
+ * process is: as pid 1 of a container the gateway would inherit them. */
+static void end_all(struct broker *broker)
+{
+    close(broker->lifeline[1]);
+    alarm(END_SECONDS); /* a box that does not end is not waited for */
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct broker broker;
@@ -224,5 +235,6 @@ int main(int argc, char **argv)
             open = ask_serve(&broker);
         }
     }
+    end_all(&broker);
     return 0;
 }
