@@ -185,7 +185,7 @@ static int plugin_head(struct upstream_call *call, struct str text, struct sg_er
     return 0;
 }
 
-/* The next output of a plugin that matters here. 1: data, 0: the end, negative: minus the failure's code. */
+/* The next output of a plugin that matters here. 1: data, 0: the end, < 0: minus the failure's code. */
 static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
 {
     for (;;) {
