@@ -418,7 +418,8 @@ class Chat(E2E):
         for fault, label in (("die", "[sandbox"), ("cut", "[sandbox"), ("refuse", "[sandbox"), ("flood", "[output limit]"),
                              ("hang", "[timed out]"), ("limit", "[sandbox")):
             upstream = self.upstream(code("bad"), answer("told"))
-            gateway = self.serve(upstream, rules=[{"when": "bad", "fault": fault}], sandbox={"run_timeout": "300ms"})
+            limit = {"run_timeout": "300ms"} if fault == "hang" else {}
+            gateway = self.serve(upstream, rules=[{"when": "bad", "fault": fault}], sandbox=limit)
             self.assertEqual(chat(gateway, "x").text, "told", fault)
             self.assertIn(label, tool_messages(upstream.requests[1].json)[0]["content"], fault)
             self.assertEqual(gateway.wait_event("service_failed")["operation"], "run")
