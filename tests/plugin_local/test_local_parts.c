@@ -62,21 +62,11 @@ static void packets_that_are_none_are_refused(void)
     CU_ASSERT_FALSE(read_packet(PACKET("X\0" NONCE "\3x"), &frame));          /* no such field */
     CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x09image/pn"), &frame)); /* a short name */
     CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\0text"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
-                                       "a\"b/cd"),
-                                &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
-                                       "a\0b/cd"),
-                                &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
-                                       "abcdef"),
-                                &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
-                                       "/abcde"),
-                                &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
-                                       "A/bcde"),
-                                &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\6a\"b/cd"), &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\6a\0b/cd"), &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\6abcdef"), &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\6/abcde"), &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\6A/bcde"), &frame));
     static char large[FRAME_BYTES_MAX + 1] = "O";
     CU_ASSERT_TRUE(read_packet(large, FRAME_BYTES_MAX, &frame));
     CU_ASSERT_FALSE(read_packet(large, FRAME_BYTES_MAX + 1, &frame));
@@ -297,10 +287,7 @@ static uint32_t random_below(uint32_t bound)
 static size_t random_packet(char *packet, size_t size)
 {
     static const char kinds[] = "OEMVXFHR?";
-    static const char *const names[] = {"\x0atext/plain", "\x09image/png",
-                                        "\x03"
-                                        "a/b",
-                                        "\x02zz"};
+    static const char *const names[] = {"\x0atext/plain", "\x09image/png", "\3a/b", "\2zz"};
     size_t len = 10 + random_below((uint32_t)size - 10);
     for (size_t i = 0; i < len; i++) {
         packet[i] =
