@@ -32,7 +32,7 @@ bool buf_append_str(struct buf *, struct str);
 bool buf_puts(struct buf *, const char *text);
 bool buf_putc(struct buf *, char c);
 bool buf_printf(struct buf *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool buf_vprintf(struct buf *, const char *format, va_list);
+bool buf_vprintf(struct buf *, const char *format, va_list) __attribute__((format(printf, 2, 0)));
 
 /* Room for `len` more bytes at data + len; the caller then adds what it wrote to len by buf_commit(). */
 char *buf_reserve(struct buf *, size_t len);

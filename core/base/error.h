@@ -21,7 +21,8 @@ struct sg_error { /* all zero: no error yet */
 /* Describes a failure and returns the code. A message that is too long is cut at a character. */
 int error_set(struct sg_error *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int error_vset(struct sg_error *, int code, const char *format, va_list);
+int error_vset(struct sg_error *, int code, const char *format, va_list)
+    __attribute__((format(printf, 3, 0)));
 
 /* The same, with the field that is wrong (a printf format's result is cut at its end). */
 int error_set_param(struct sg_error *, int code, const char *param, const char *format, ...)

@@ -206,26 +206,37 @@ static void cancelling_ends_a_plugin_that_waits_for_room(void)
     run_both(cancel_full);
 }
 
-static void time_out_full(void *arg)
+static bool time_out_once(int64_t *ms)
 {
-    (void)arg;
-    struct sg_call *call = call_new(instance, "run", NULL, NULL, deadline_in(5));
+    struct sg_call *call = call_new(instance, "run", NULL, NULL, deadline_in(*ms));
     struct sg_error err = {0};
     call_start(call, emit_blocks, NULL);
     while (!call_has_ended(call)) { /* nobody reads */
         fiber_yield();
     }
     CU_ASSERT(clock_ms() >= call_deadline(call));
-    call_wait_end(call);
     CU_ASSERT_EQUAL(call_result(call, &err), SG_E_TIMEOUT);
-    CU_ASSERT_STRING_EQUAL(err.message, "fake (one): emit() in 'run' ended: time is up");
+    bool is_begun = was_begun(call, ms);
+    if (is_begun) {
+        CU_ASSERT_STRING_EQUAL(err.message, "fake (one): emit() in 'run' ended: time is up");
+    }
     call_unref(call);
+    return is_begun;
+}
+
+static void time_out_full(void *arg)
+{
+    (void)arg;
+    for (int64_t ms = 5; !time_out_once(&ms);) {
+    }
 }
 
 static void the_deadline_ends_a_plugin_that_waits_for_room(void)
 {
     run_both(time_out_full);
 }
+
+static int handles_taken;
 
 static int emit_late(const struct instance *i, struct sg_call *call, void *arguments,
                      struct sg_error *err)
@@ -236,18 +247,26 @@ static int emit_late(const struct instance *i, struct sg_call *call, void *argum
     return host->emit(call, SG_OUT_HANDLE, "late", 4, err);
 }
 
+static int take_late(void *ctx, enum sg_out kind, const void *data, size_t len,
+                     struct sg_error *err)
+{
+    (void)ctx, (void)err;
+    CU_ASSERT(kind == SG_OUT_HANDLE && len == 4 && memcmp(data, "late", 4) == 0);
+    handles_taken++;
+    return 0;
+}
+
 static void read_late(void *arg)
 {
     (void)arg;
-    struct sg_call *call = call_new(instance, "create", NULL, NULL, deadline_in(5));
-    struct call_output output = {0};
     struct sg_error err = {0};
-    call_start(call, emit_late, NULL);
-    CU_ASSERT_EQUAL(call_next(call, &output), 1);
-    CU_ASSERT_EQUAL(memcmp(output.data.data, "late", 4), 0);
-    CU_ASSERT_EQUAL(call_next(call, &output), 0);
-    CU_ASSERT_EQUAL(call_result(call, &err), 0);
-    call_unref(call);
+    struct sg_sink sink = {take_late, NULL};
+    handles_taken = 0;
+    for (int64_t ms = 5; handles_taken == 0; ms *= 4) { /* until it began in time */
+        struct sg_call *call = call_new(instance, "create", NULL, NULL, deadline_in(ms));
+        CU_ASSERT_EQUAL(call_run(call, emit_late, NULL, &sink, &err) != 0, handles_taken == 0);
+    }
+    CU_ASSERT_EQUAL(handles_taken, 1);
 }
 
 static void a_handle_is_not_lost_to_the_deadline(void)
@@ -504,63 +523,6 @@ static void an_unknown_kind_of_output_is_refused(void)
     run_both(read_unknown);
 }
 
-/* ---- open and close ---- */
-
-static int opened, closed, open_code;
-
-static int open_it(const void *config, struct sg_call *call, void **ret_self, struct sg_error *err)
-{
-    CU_ASSERT_STRING_EQUAL((const char *)config, "config");
-    CU_ASSERT_EQUAL(host->sleep(call, 1, err), 0);
-    CU_ASSERT_EQUAL(host->emit(call, SG_OUT_DATA, "x", 1, err), SG_E_INTERNAL);
-    CU_ASSERT_STRING_EQUAL(err->message, "emit() in 'open', where nobody takes output");
-    CU_ASSERT_PTR_NOT_NULL(host->alloc(call, 10));
-    CU_ASSERT_STRING_EQUAL(host->libexec_dir(call), "/lib/helpers");
-    opened++;
-    *ret_self = &opened;
-    return open_code == 0 ? 0 : host->fail(err, (enum sg_code)open_code, "'a' must be below 'b'");
-}
-
-static void close_it(void *self, struct sg_call *call)
-{
-    struct sg_error err = {0};
-    CU_ASSERT_PTR_EQUAL(self, &opened);
-    CU_ASSERT_EQUAL(host->sleep(call, 1, &err), 0);
-    closed++;
-}
-
-static void open_and_close(void *arg)
-{
-    (void)arg;
-    struct sg_error err = {0};
-    const struct sg_plugin plugin = {.name = "box", .open = open_it, .close = close_it};
-    const struct sg_plugin plain = {.name = "plain"};
-    struct instance box = {
-        .name = "b", .plugin = &plugin, .config = "config", .libexec_dir = "/lib/helpers"};
-    struct instance simple = {.name = "plain", .plugin = &plain};
-    opened = closed = 0;
-    open_code = SG_E_CONFIG;
-    CU_ASSERT_EQUAL(instance_open(&box, &err), SG_E_CONFIG);
-    CU_ASSERT_STRING_EQUAL(err.message, "box (b): 'a' must be below 'b'");
-    CU_ASSERT_FALSE(box.is_open);
-    instance_close(&box); /* nothing to close */
-    CU_ASSERT_EQUAL(closed, 0);
-    open_code = 0;
-    CU_ASSERT_EQUAL(instance_open(&box, &err), 0);
-    CU_ASSERT_PTR_EQUAL(box.self, &opened);
-    instance_close(&box);
-    instance_close(&box);
-    CU_ASSERT_EQUAL(closed, 1);
-    CU_ASSERT_EQUAL(instance_open(&simple, &err), 0);
-    CU_ASSERT_TRUE(simple.is_open);
-    instance_close(&simple);
-}
-
-static void an_instance_opens_and_closes_in_the_callers_fiber(void)
-{
-    run_once(&on_loop, open_and_close, 1);
-}
-
 static const struct test tests[] = {
     TEST(output_comes_in_order_and_the_result_last),
     TEST(a_reader_with_much_to_read_lets_others_run),
@@ -578,7 +540,6 @@ static const struct test tests[] = {
     TEST(every_result_has_a_code_and_a_message),
     TEST(equal_names_stand_once_in_a_message),
     TEST(an_unknown_kind_of_output_is_refused),
-    TEST(an_instance_opens_and_closes_in_the_callers_fiber),
 };
 
 int main(int argc, char **argv)

@@ -231,7 +231,12 @@ struct sg_option {
     size_t fields_size;             /* SG_LIST: sizeof one item */
 };
 
+/* Sets offset and size, whatever stands before it: members left out in between are zero. */
+#ifdef __cplusplus
 #define SG_FIELD(type, member) offsetof(type, member), sizeof(((type *)0)->member)
+#else
+#define SG_FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#endif
 
 /* ---- what the core offers -------------------------------------------------------------------------------------- */
 
@@ -316,6 +321,9 @@ struct sg_host {
                       struct sg_error *);
     /* The absolute path of this plugin's folder of helper programs (no trailing slash). */
     const char *(*libexec_dir)(struct sg_call *);
+    /* What fail() wrote: after a nested call that failed, why it did. "" if nothing was written; until it is written
+     * again. */
+    const char *(*message)(const struct sg_error *);
 };
 
 /* ---- the plugin ------------------------------------------------------------------------------------------------ */
@@ -404,8 +412,9 @@ extern const struct sg_host *sg __attribute__((visibility("hidden")));
         [SG_STRUCT_LIST] = sizeof(struct sg_list),                                                \
     };                                                                                            \
     static const struct sg_plugin *const sg_set_plugins[] = {__VA_ARGS__, NULL};                  \
-    __attribute__((visibility("default"), used)) extern const struct sg_plugin_set sg_plugin_set; \
-    const struct sg_plugin_set sg_plugin_set = {SG_PLUGIN_MAGIC,                                  \
+    __attribute__((visibility("default"))) extern const struct sg_plugin_set sg_plugin_set;       \
+    __attribute__((used)) const struct sg_plugin_set sg_plugin_set = {                            \
+                                                SG_PLUGIN_MAGIC,                                  \
                                                 sizeof(struct sg_plugin_set),                     \
                                                 SG_ABI_MAJOR,                                     \
                                                 SG_ABI_MINOR,                                     \

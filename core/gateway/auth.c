@@ -1,0 +1,112 @@
+/* Who calls. The identity is the name of the key entry that the client's key matches, decided here alone; nothing in a
+ * body or header can change it. Where authentication is off there is one identity, and what browsers add (Origin, Host)
+ * is checked instead: any web page that the operator visits could otherwise run code here. */
+#include "gateway/request.h"
+
+#include "base/digest.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static int refuse(struct sg_error *err, int status, const char *reason, const char *message)
+{
+    int rc = error_set(err, SG_E_DENIED, "%s", message);
+    err->status = status;
+    snprintf(err->reason, sizeof err->reason, "%s", reason);
+    return rc;
+}
+
+/* The key that the client presents: OpenAI's way or Anthropic's. */
+static struct str presented_key(const struct http_head *head)
+{
+    struct str authorization = http_head_get(head, "authorization");
+    if (authorization.len > 7 &&
+        str_eq_nocase((struct str){authorization.data, 7}, STR("bearer "))) {
+        return str_trim((struct str){authorization.data + 7, authorization.len - 7});
+    }
+    return http_head_get(head, "x-api-key");
+}
+
+/* Every entry is compared, whichever matches, in a time that tells nothing. */
+static int check_key(struct request *r, struct sg_error *err)
+{
+    const struct auth_config *auth = &r->gateway->config->auth;
+    struct str key = presented_key(http_request_head(r->exchange));
+    if (key.len == 0) {
+        return refuse(
+            err, 401, "invalid_api_key",
+            "No API key was given: send it as 'Authorization: Bearer KEY' or 'x-api-key'.");
+    }
+    uint8_t hash[SHA256_BYTES];
+    sha256(key, hash);
+    const struct auth_key *found = NULL;
+    for (size_t i = 0; i < auth->keys_count; i++) {
+        if (equal_constant_time(hash, auth->keys[i].sha256, sizeof hash)) {
+            found = &auth->keys[i];
+        }
+    }
+    if (found == NULL) {
+        return refuse(err, 401, "invalid_api_key", "The API key is not one of this gateway's.");
+    }
+    r->identity = str_of(found->name);
+    return 0;
+}
+
+/* "host:port" without the port; brackets of an IPv6 address stay. */
+static struct str host_name(struct str host)
+{
+    for (size_t i = host.len; i > 0; i--) {
+        if (host.data[i - 1] == ':') {
+            return (struct str){host.data, i - 1};
+        }
+        if (!isdigit((unsigned char)host.data[i - 1])) {
+            break;
+        }
+    }
+    return host;
+}
+
+static bool host_is_known(struct request *r, struct str host)
+{
+    struct str name = host_name(host);
+    const char *const *hosts = r->gateway->config->server.hosts;
+    static const char *const local[] = {"localhost", "127.0.0.1", "[::1]", NULL};
+    for (const char *const *known = local; *known != NULL; known++) {
+        if (str_eq_nocase(name, str_of(*known))) {
+            return true;
+        }
+    }
+    for (; *hosts != NULL; hosts++) {
+        if (str_eq_nocase(name, str_of(*hosts)) || str_eq_nocase(host, str_of(*hosts))) {
+            return true;
+        }
+    }
+    return str_eq_nocase(name, r->gateway->listen_host);
+}
+
+static int check_browser(struct request *r, struct sg_error *err)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    struct str origin = http_head_get(head, "origin");
+    if (origin.data != NULL) {
+        if (!list_has(r->gateway->config->server.origins, origin)) {
+            return refuse(err, 403, "origin_not_allowed",
+                          "Web pages of this origin may not call the gateway: its operator can "
+                          "list the origin under server.origins.");
+        }
+        r->origin = origin;
+    }
+    if (head->host.len > 0 && !host_is_known(r, head->host)) {
+        return refuse(err, 403, "host_not_allowed",
+                      "The gateway does not know itself by this Host: its operator can list the "
+                      "name under server.hosts.");
+    }
+    r->identity = STR("anonymous");
+    return 0;
+}
+
+int authenticate(struct request *r, struct sg_error *err)
+{
+    return r->gateway->config->auth.mode == AUTH_KEYS ? check_key(r, err) : check_browser(r, err);
+}

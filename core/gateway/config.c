@@ -1,0 +1,341 @@
+/* The configuration file's sections as tables of options, and the rules between them. What names plugins is read in
+ * setup.c. All problems are collected; nothing stops at the first. */
+#include "gateway/config.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const section_names[] = {"server",   "auth",     "upstreams", "sandboxes",
+                                            "searches", "sessions", "loop",      "interceptors"};
+
+static const struct sg_option server_options[] = {
+    {.name = "listen",
+     .type = SG_STRING,
+     SG_FIELD(struct server_config, listen),
+     .def = "127.0.0.1:4000",
+     .help = "Address and port to serve at."},
+    {.name = "plugin_path",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, plugin_path),
+     .help = "Folders with plugins, searched before the installed one; relative to this file."},
+    {.name = "origins",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, origins),
+     .help = "Web origins that may call the gateway where authentication is off."},
+    {.name = "hosts",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, hosts),
+     .help = "Further names that clients may use in Host where authentication is off."},
+    {.name = "forward_headers",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, forward_headers),
+     .help = "Further request headers that are sent on to upstreams."},
+    {.name = "request_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct server_config, request_timeout_ms),
+     .def = "9m",
+     .min = "1s",
+     .max = "2h",
+     .help = "Longest time for a whole request, all its turns and runs included."},
+    {.name = "drain",
+     .type = SG_DURATION,
+     SG_FIELD(struct server_config, drain_ms),
+     .def = "30s",
+     .min = "0s",
+     .max = "1h",
+     .help = "How long a shutdown waits for requests in progress."},
+    {.name = "workers",
+     .type = SG_INT,
+     SG_FIELD(struct server_config, workers),
+     .def = "32",
+     .min = "1",
+     .max = "1024",
+     .help = "Most threads for plugins that block."},
+    {0},
+};
+
+struct auth_key_text {
+    const char *name, *sha256, *key;
+};
+
+struct auth_text {
+    const char *mode;
+    bool insecure;
+    struct sg_list keys;
+};
+
+static const struct sg_option auth_key_options[] = {
+    {.name = "name",
+     .type = SG_STRING,
+     .flags = SG_REQUIRED,
+     SG_FIELD(struct auth_key_text, name),
+     .help = "The identity that the key gives; two keys of one name are one identity."},
+    {.name = "sha256",
+     .type = SG_STRING,
+     SG_FIELD(struct auth_key_text, sha256),
+     .help = "The key's SHA-256 in hexadecimal."},
+    {.name = "key",
+     .type = SG_STRING,
+     .flags = SG_SECRET,
+     SG_FIELD(struct auth_key_text, key),
+     .help = "The key itself, usually from the environment."},
+    {0},
+};
+
+static const struct sg_option auth_options[] = {
+    {.name = "mode",
+     .type = SG_CHOICE,
+     SG_FIELD(struct auth_text, mode),
+     .def = "keys",
+     .choices = "keys|none",
+     .help = "keys: clients present one of the keys; none: everybody is one tenant."},
+    {.name = "insecure",
+     .type = SG_BOOL,
+     SG_FIELD(struct auth_text, insecure),
+     .def = "false",
+     .help = "Allows mode none on an address that is not loopback."},
+    {.name = "keys",
+     .type = SG_LIST,
+     SG_FIELD(struct auth_text, keys),
+     .help = "The gateway's keys.",
+     .fields = auth_key_options,
+     .fields_size = sizeof(struct auth_key_text)},
+    {0},
+};
+
+static const struct sg_option sessions_options[] = {
+    {.name = "idle_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct sessions_config, idle_timeout_ms),
+     .def = "15m",
+     .min = "1s",
+     .max = "24h",
+     .help = "A session's container is deleted after so long without use."},
+    {.name = "per_identity",
+     .type = SG_INT,
+     SG_FIELD(struct sessions_config, per_identity),
+     .def = "10",
+     .min = "1",
+     .max = "100000",
+     .help = "Most session containers of one identity; the least recently used makes room."},
+    {.name = "max_containers",
+     .type = SG_INT,
+     SG_FIELD(struct sessions_config, max_containers),
+     .def = "100",
+     .min = "1",
+     .max = "100000",
+     .help = "Most containers of one identity, those without a session included."},
+    {.name = "max_containers_total",
+     .type = SG_INT,
+     SG_FIELD(struct sessions_config, max_containers_total),
+     .def = "1000",
+     .min = "1",
+     .max = "1000000",
+     .help = "Most containers of all."},
+    {.name = "id_from",
+     .type = SG_STRINGS,
+     SG_FIELD(struct sessions_config, id_from),
+     .help = "Where the session id is read from, the first that has one; header:NAME is possible "
+             "too. Default: metadata.session_id, litellm_metadata.session_id."},
+    {0},
+};
+
+static const struct sg_option loop_options[] = {
+    {.name = "max_turns",
+     .type = SG_INT,
+     SG_FIELD(struct loop_config, max_turns),
+     .def = "10",
+     .min = "2",
+     .max = "100",
+     .help = "Most calls of the upstream for one request; the last is made without tools."},
+    {.name = "max_calls",
+     .type = SG_INT,
+     SG_FIELD(struct loop_config, max_calls),
+     .def = "32",
+     .min = "1",
+     .max = "1000",
+     .help = "Most tool calls run for one request, at most 8 in a turn."},
+    {.name = "keep_alive",
+     .type = SG_DURATION,
+     SG_FIELD(struct loop_config, keep_alive_ms),
+     .def = "15s",
+     .min = "100ms",
+     .max = "5m",
+     .help = "While a tool runs, a streaming client is sent a comment this often."},
+    {0},
+};
+
+bool list_has(const char *const *list, struct str name)
+{
+    for (; *list != NULL; list++) {
+        if (str_is(name, *list)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool model_matches(const char *pattern, struct str model)
+{
+    const char *star = NULL;
+    size_t at = 0, resume = 0;
+    while (at < model.len) { /* the usual matcher: on a mismatch the last '*' takes one more byte */
+        if (*pattern == '*') {
+            star = pattern++;
+            resume = at;
+        } else if (*pattern != '\0' && *pattern == model.data[at]) {
+            pattern++;
+            at++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            at = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') {
+        pattern++;
+    }
+    return *pattern == '\0';
+}
+
+static void check_sections(const struct conf_node *root, struct conf_problems *problems)
+{
+    for (size_t i = 0; i < root->count; i++) {
+        const char *name = root->keys[i]->text;
+        bool known = false;
+        for (size_t k = 0; k < COUNT_OF(section_names); k++) {
+            known = known || strcmp(section_names[k], name) == 0;
+        }
+        if (known) {
+            continue;
+        }
+        const char *near = conf_nearest(name, section_names, COUNT_OF(section_names));
+        if (near != NULL) {
+            conf_problem(problems, root->keys[i], "unknown section '%s'; did you mean '%s'?", name,
+                         near);
+        } else {
+            conf_problem(problems, root->keys[i],
+                         "unknown section '%s'; there are server, auth, upstreams, sandboxes, "
+                         "searches, sessions, loop, interceptors",
+                         name);
+        }
+    }
+}
+
+static void read_key(struct config *config, const struct auth_key_text *text,
+                     const struct conf_node *node, struct conf_problems *problems)
+{
+    struct auth_key *key = &config->auth.keys[config->auth.keys_count];
+    if (text->name == NULL || text->name[0] == '\0') {
+        return; /* reported as missing already */
+    }
+    bool has_hash = text->sha256 != NULL, has_key = text->key != NULL;
+    if (has_hash == has_key) {
+        conf_problem(problems, node, "auth: key '%s' needs exactly one of 'sha256' and 'key'",
+                     text->name);
+        return;
+    }
+    if (has_hash && !hex_decode(str_of(text->sha256), key->sha256, SHA256_BYTES)) {
+        conf_problem(problems, node,
+                     "auth: 'sha256' of key '%s' must be 64 hexadecimal digits (make it with: "
+                     "printf %%s KEY | sha256sum)",
+                     text->name);
+        return;
+    }
+    if (has_key) {
+        if (strlen(text->key) < 8) {
+            conf_problem(problems, node, "auth: key '%s' is shorter than 8 characters", text->name);
+            return;
+        }
+        sha256(str_of(text->key), key->sha256);
+    }
+    key->name = text->name;
+    config->auth.keys_count++;
+}
+
+static void read_auth(struct config *config, const struct conf_node *root,
+                      struct conf_problems *problems)
+{
+    struct auth_text text = {0};
+    const struct conf_node *section = conf_get(root, "auth");
+    size_t found =
+        conf_fill(auth_options, section, root, NULL, "auth", &text, config->arena, problems);
+    if (found > 0) {
+        return;
+    }
+    config->auth.mode = strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
+    config->auth.insecure = text.insecure;
+    config->auth.keys = arena_get(config->arena, (text.keys.count + 1) * sizeof(struct auth_key));
+    const struct conf_node *list = section != NULL ? conf_get(section, "keys") : NULL;
+    for (size_t i = 0; i < text.keys.count; i++) {
+        const struct auth_key_text *keys = text.keys.items;
+        read_key(config, &keys[i], list->items[i], problems);
+    }
+    if (config->auth.mode == AUTH_KEYS && text.keys.count == 0) {
+        conf_problem(
+            problems, section != NULL ? section : root,
+            "auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only "
+            "this machine can reach, 'mode: none' is possible");
+    }
+}
+
+static void read_sessions(struct config *config, const struct conf_node *root,
+                          struct conf_problems *problems)
+{
+    static const char *const usual[] = {"metadata.session_id", "litellm_metadata.session_id", NULL};
+    const struct conf_node *section = conf_get(root, "sessions");
+    if (conf_fill(sessions_options, section, root, NULL, "sessions", &config->sessions,
+                  config->arena, problems) > 0) {
+        return;
+    }
+    if (config->sessions.id_from[0] == NULL) {
+        config->sessions.id_from = usual;
+    }
+    for (const char *const *source = config->sessions.id_from; *source != NULL; source++) {
+        if (!list_has(usual, str_of(*source)) && strncmp(*source, "header:", 7) != 0) {
+            conf_problem(problems, conf_get(section, "id_from"),
+                         "sessions: 'id_from' may hold metadata.session_id, "
+                         "litellm_metadata.session_id and header:NAME, not '%s'",
+                         *source);
+        }
+    }
+}
+
+struct config *config_read(const char *path, struct conf_problems *problems)
+{
+    struct arena *arena = arena_new(0);
+    struct config *config = arena_get(arena, sizeof *config);
+    config->arena = arena;
+    config->file = path;
+    struct conf_node *root = conf_parse_file(path, arena, problems);
+    if (root != NULL) {
+        check_sections(root, problems);
+        conf_fill(server_options, conf_get(root, "server"), root, NULL, "server", &config->server,
+                  arena, problems);
+        read_auth(config, root, problems);
+        read_sessions(config, root, problems);
+        conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
+                  problems);
+        config_read_plugins(config, root, problems);
+    }
+    if (problems->count > 0) {
+        config_free(config);
+        return NULL;
+    }
+    return config;
+}
+
+void config_free(struct config *config)
+{
+    if (config == NULL) {
+        return;
+    }
+    loader_free(config->loader);
+    arena_free(config->arena);
+}

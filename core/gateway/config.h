@@ -1,0 +1,116 @@
+/* The configuration as the gateway uses it: read-only once serving has begun. config.c fills it from the YAML tree,
+ * setup.c loads and opens the plugins that it names. */
+#ifndef SANDGATE_GATEWAY_CONFIG_H
+#define SANDGATE_GATEWAY_CONFIG_H
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "conf/conf.h"
+#include "plugin/call.h"
+#include "plugin/load.h"
+#include "session/registry.h"
+#include "surface/surface.h"
+
+enum auth_mode { AUTH_KEYS, AUTH_NONE };
+
+struct auth_key {
+    const char *name; /* the identity; two keys of one name are one identity */
+    uint8_t sha256[SHA256_BYTES];
+};
+
+struct server_config {
+    const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
+    const char *const *plugin_path;
+    const char *const *origins;
+    const char *const *hosts;
+    const char *const *forward_headers;
+    int64_t request_timeout_ms;
+    int64_t drain_ms;
+    int64_t workers;
+};
+
+struct auth_config {
+    enum auth_mode mode;
+    bool insecure;
+    struct auth_key *keys;
+    size_t keys_count;
+};
+
+struct sessions_config {
+    int64_t idle_timeout_ms;
+    int64_t per_identity, max_containers, max_containers_total;
+    const char *const
+        *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
+};
+
+struct loop_config {
+    int64_t max_turns;
+    int64_t max_calls;
+    int64_t keep_alive_ms;
+};
+
+struct upstream { /* one entry of `upstreams:` */
+    const char *name;
+    const char *base_url; /* NULL for a plugin's; without a slash at its end */
+    const char *api_key;  /* secret; NULL: none is sent */
+    const char *const *models;
+    const char *const *surfaces; /* empty: all */
+    bool replay;                 /* `stream: replay`: cannot stream with tools */
+    bool last_removes;           /* `last_turn: remove`: ignores tool choice none */
+    int64_t connect_ms, first_byte_ms, silence_ms;
+    struct instance *instance; /* of an upstream plugin, or NULL */
+};
+
+struct search { /* one entry of `searches:` */
+    const char *name;
+    struct instance *instance;
+};
+
+enum offer_mode { OFFER_REQUESTED, OFFER_ALWAYS, OFFER_MODELS };
+
+struct interceptor { /* one entry of `interceptors:` that is enabled, in YAML order */
+    const char *name;
+    struct instance *instance;
+    const struct sandbox *sandbox; /* NULL: none */
+    const struct search *search;   /* NULL: none */
+    const char *const *upstreams;  /* empty: all */
+    enum offer_mode offer;
+    const char *const *offer_models;
+    const char *tool_name; /* NULL: the tool's own */
+    bool show_runs;
+};
+
+struct config {
+    const char *file;
+    struct server_config server;
+    struct auth_config auth;
+    struct sessions_config sessions;
+    struct loop_config loop;
+    struct upstream *upstreams;
+    size_t upstreams_count;
+    struct sandbox *sandboxes;
+    size_t sandboxes_count;
+    struct search *searches;
+    size_t searches_count;
+    struct interceptor *interceptors;
+    size_t interceptors_count;
+    struct instance **instances; /* all, in the order of the file: opened so, closed in reverse */
+    size_t instances_count;
+    struct loader *loader;
+    struct arena *arena; /* all of the above */
+};
+
+/* Reads and checks a file and loads the plugins that it names; opens nothing. On failure every problem stands in
+ * `problems`, and NULL is returned. */
+struct config *config_read(const char *path, struct conf_problems *problems);
+void config_free(struct config *); /* NULL is fine; instances must be closed */
+
+/* Does `pattern` (an exact name, or one with '*') match the model? */
+bool model_matches(const char *pattern, struct str model);
+/* Is a name in a list ended by NULL? */
+bool list_has(const char *const *list, struct str name);
+
+/* Sections read elsewhere (setup.c): lists whose entries name plugins. */
+size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);
+
+#endif

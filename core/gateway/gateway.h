@@ -1,0 +1,32 @@
+/* The gateway as a whole: what every request of the process shares. */
+#ifndef SANDGATE_GATEWAY_GATEWAY_H
+#define SANDGATE_GATEWAY_GATEWAY_H
+
+#include "base/error.h"
+#include "gateway/config.h"
+#include "http/server.h"
+#include "loop/worker.h"
+
+#include <stdatomic.h>
+
+struct gateway {
+    struct config *config;
+    struct registry *registry;
+    struct http_server *server;
+    struct worker_pool *pool;
+    struct loop **loops;
+    size_t loops_count;
+    atomic_bool is_draining;
+    struct str listen_host;            /* of `listen`, as a client would write it in Host */
+    struct http_server_options listen; /* the address */
+};
+
+/* serve.c: the life of the process, from the configuration to the exit code. */
+int gateway_serve(struct config *);
+/* Checks what serving needs and start-up could refuse: the listen address and authentication. */
+int gateway_check_listen(struct config *, struct http_server_options *ret, struct sg_error *err);
+
+/* host.c: what plugins may ask of the gateway. */
+const struct core_services *gateway_services(void);
+
+#endif

@@ -1,0 +1,220 @@
+/* What plugins may ask of the gateway (sg->run_code, files, search): the core's part runs in a fiber of the request's
+ * loop and reaches the request through the call's context. */
+#include "gateway/request.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int request_of(struct sg_call *call, struct request **ret, struct sg_error *err)
+{
+    struct request *r = call_context(call);
+    if (r == NULL || r->active_tool == NULL) {
+        return error_set(err, SG_E_INTERNAL, "this is possible in a tool's call() only");
+    }
+    CHECK_MAGIC(r, REQUEST_MAGIC);
+    if (call_is_cancelled(call)) {
+        return error_set(err, SG_E_CANCELLED, "the request has ended");
+    }
+    *ret = r;
+    return 0;
+}
+
+/* The provider's own words, without the names of plugin and instance that the call mechanism put in front. */
+static const char *without_names(const struct instance *instance, const char *message)
+{
+    char names[200];
+    const char *plugin = instance->plugin->name;
+    int len = strcmp(plugin, instance->name) == 0
+                  ? snprintf(names, sizeof names, "%s: ", plugin)
+                  : snprintf(names, sizeof names, "%s (%s): ", plugin, instance->name);
+    bool stands = len > 0 && strncmp(message, names, (size_t)len) == 0;
+    return stands ? message + len : message;
+}
+
+/* The operator gets the cause. The model, and so the client, gets what it can use: how a run ended, which limit was
+ * reached; but no hosts, statuses or names of what is behind. */
+static int report(struct request *r, const struct instance *instance, const char *operation,
+                  const char *general, struct sg_error *err)
+{
+    if (err->code == SG_E_CANCELLED) {
+        return err->code;
+    }
+    struct log_line line;
+    log_begin(&line, err->code == SG_E_TIMEOUT ? SG_INFO : SG_WARN, "service_failed");
+    log_text(&line, "request", r->id);
+    log_text(&line, "operation", operation);
+    log_text(&line, "error", error_code_name(err->code));
+    log_text(&line, "message", err->message);
+    log_end(&line);
+    bool is_told = err->code == SG_E_TIMEOUT || err->code == SG_E_GONE ||
+                   err->code == SG_E_GONE_BEFORE || err->code == SG_E_LIMIT;
+    char said[ERROR_MESSAGE_BYTES];
+    (void)snprintf(said, sizeof said, "%s",
+                   is_told ? without_names(instance, err->message) : general);
+    return error_set(err, err->code, "%s", said);
+}
+
+/* The request's container: made at the first use, not before. */
+static int take_lease(struct request *r, struct sg_error *err)
+{
+    const struct sandbox *sandbox = r->active_tool->interceptor->sandbox;
+    if (sandbox == NULL) {
+        return error_set(err, SG_E_INTERNAL, "this interceptor has no sandbox");
+    }
+    if (r->lease != NULL) {
+        return 0;
+    }
+    struct acquire want = {.identity = r->identity,
+                           .session_id = r->session_id,
+                           .sandbox = sandbox,
+                           .request_id = r->id,
+                           .deadline = r->deadline};
+    return registry_acquire(r->gateway->registry, &want, &r->lease, err);
+}
+
+/* Passes a run's events on, after the word that earlier state was lost, if it was. */
+struct loss_sink {
+    struct request *request;
+    const struct sg_sink *to;
+};
+
+static int announce_loss(struct loss_sink *sink, struct sg_error *err)
+{
+    static const char note[] = "{\"state\":\"lost\",\"note\":\"The sandbox of this session was "
+                               "lost and has been replaced: "
+                               "earlier variables and files are gone.\"}";
+    if (!lease_take_loss(sink->request->lease)) {
+        return 0;
+    }
+    return sink->to->event(sink->to->ctx, SG_OUT_STATUS, note, sizeof note - 1, err);
+}
+
+static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,
+                      struct sg_error *err)
+{
+    struct loss_sink *sink = ctx;
+    int rc = announce_loss(sink, err);
+    return rc == 0 ? sink->to->event(sink->to->ctx, kind, data, len, err) : rc;
+}
+
+static int run_code(struct sg_call *call, const struct sg_run *wanted, const struct sg_sink *to,
+                    struct sg_error *err)
+{
+    struct request *r;
+    int rc = request_of(call, &r, err);
+    if (rc == 0) {
+        rc = take_lease(r, err);
+        if (rc != 0 && r->active_tool->interceptor->sandbox != NULL) {
+            return report(r, r->active_tool->interceptor->sandbox->instance, "create",
+                          "The sandbox could not be made.", err);
+        }
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    struct sg_run run = *wanted;
+    if (run.timeout_ms <= 0) {
+        run.timeout_ms = r->active_tool->interceptor->sandbox->run_timeout_ms;
+    }
+    r->ran_tools = true;
+    struct loss_sink sink = {r, to};
+    struct sg_sink passing = {pass_event, &sink};
+    rc = lease_run(r->lease, &run, &passing, err);
+    struct sg_error ignored = {0};
+    if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
+        return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
+    }
+    return rc == 0 ? 0
+                   : report(r, r->active_tool->interceptor->sandbox->instance, "run",
+                            "The sandbox failed.", err);
+}
+
+static int file_put(struct sg_call *call, const char *path, const void *data, size_t len,
+                    struct sg_error *err)
+{
+    struct request *r;
+    int rc = request_of(call, &r, err);
+    rc = rc == 0 ? take_lease(r, err) : rc;
+    return rc == 0 ? lease_file_put(r->lease, path, data, len, err) : rc;
+}
+
+static int file_get(struct sg_call *call, const char *path, const struct sg_sink *sink,
+                    struct sg_error *err)
+{
+    struct request *r;
+    int rc = request_of(call, &r, err);
+    rc = rc == 0 ? take_lease(r, err) : rc;
+    return rc == 0 ? lease_file_get(r->lease, path, sink, err) : rc;
+}
+
+static int file_list(struct sg_call *call, const char *path, const struct sg_sink *sink,
+                     struct sg_error *err)
+{
+    struct request *r;
+    int rc = request_of(call, &r, err);
+    rc = rc == 0 ? take_lease(r, err) : rc;
+    return rc == 0 ? lease_file_list(r->lease, path, sink, err) : rc;
+}
+
+static int invoke_search(const struct instance *instance, struct sg_call *call, void *arguments,
+                         struct sg_error *err)
+{
+    return instance->plugin->search->search(instance->self, call, arguments, err);
+}
+
+static const char *const *copy_list(struct arena *arena, const char *const *list)
+{
+    if (list == NULL) {
+        return NULL;
+    }
+    size_t count = 0;
+    while (list[count] != NULL) {
+        count++;
+    }
+    const char **copy = arena_alloc(arena, (count + 1) * sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = arena_copy(arena, str_of(list[i]));
+    }
+    return copy;
+}
+
+static int search(struct sg_call *call, const struct sg_query *wanted, const struct sg_sink *sink,
+                  struct sg_error *err)
+{
+    struct request *r;
+    int rc = request_of(call, &r, err);
+    if (rc != 0) {
+        return rc;
+    }
+    r->ran_tools = true;
+    const struct search *service = r->active_tool->interceptor->search;
+    if (service == NULL) {
+        return error_set(err, SG_E_INTERNAL, "this interceptor has no search");
+    }
+    struct sg_call *inner = call_new(service->instance, "search", NULL, r->id, call_deadline(call));
+    struct arena *arena = call_arena(inner);
+    struct sg_query *query = arena_alloc(arena, sizeof *query);
+    CHECK(query != NULL); /* the first of a fresh arena */
+    *query = *wanted;
+    query->text = arena_copy(arena, str_of(wanted->text));
+    query->allowed = copy_list(arena, wanted->allowed);
+    query->blocked = copy_list(arena, wanted->blocked);
+    query->country = wanted->country != NULL ? arena_copy(arena, str_of(wanted->country)) : NULL;
+    query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
+    rc = call_run(inner, invoke_search, query, sink, err);
+    return rc == 0 ? 0 : report(r, service->instance, "search", "The search failed.", err);
+}
+
+const struct core_services *gateway_services(void)
+{
+    static const struct core_services services = {.run_code = run_code,
+                                                  .file_put = file_put,
+                                                  .file_get = file_get,
+                                                  .file_list = file_list,
+                                                  .search = search};
+    return &services;
+}

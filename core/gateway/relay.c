@@ -1,0 +1,103 @@
+/* The relay: a request in which no interceptor takes part goes up as it came (less control keys), and its answer comes
+ * back byte for byte, streams as they happen. */
+#include "gateway/upstream.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#include <string.h>
+
+enum { FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX };
+
+static bool field_goes_down(const struct upstream_call *call, struct str name)
+{
+    static const char *const ours[] = {"content-length", "set-cookie", "x-request-id",
+                                       "request-id",     "date",       NULL};
+    for (const char *const *one = ours; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < call->fields_count; i++) {
+        if (str_eq_nocase(call->fields[i].name, STR("connection")) &&
+            http_is_hop_by_hop(name, call->fields[i].value)) {
+            return false;
+        }
+    }
+    return !http_is_hop_by_hop(name, (struct str){0});
+}
+
+/* The upstream's own length, where its framing was one: the client then sees the same. */
+static int64_t length_down(const struct upstream_call *call)
+{
+    struct str text = upstream_field(call, "content-length");
+    int64_t length = 0;
+    if (text.len == 0 || text.len > 15) {
+        return -1;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return -1;
+        }
+        length = length * 10 + (text.data[i] - '0');
+    }
+    return length;
+}
+
+static int relay_head(struct request *r, const struct upstream_call *call, struct sg_error *err)
+{
+    struct http_answer_field *fields = arena_get(r->arena, FIELDS_DOWN_MAX * sizeof *fields);
+    size_t count = answer_fields(r, fields);
+    for (size_t i = 0; i < call->fields_count && count < FIELDS_DOWN_MAX; i++) {
+        if (field_goes_down(call, call->fields[i].name)) {
+            fields[count++] =
+                (struct http_answer_field){call->fields[i].name, call->fields[i].value};
+        }
+    }
+    if (call->plugin != NULL && upstream_field(call, "content-type").data == NULL) {
+        struct str type =
+            call->is_stream ? STR("text/event-stream; charset=utf-8") : STR("application/json");
+        fields[count++] = (struct http_answer_field){STR("content-type"), type};
+    }
+    int rc = http_answer_begin(r->exchange, call->status, fields, count, length_down(call), err);
+    return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
+}
+
+static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)
+{
+    for (;;) {
+        struct str piece;
+        int rc = upstream_call_read(call, &piece, err);
+        if (rc != 0) {
+            http_answer_abort(r->exchange); /* the client must see that it was cut */
+            return rc;
+        }
+        if (piece.len == 0) {
+            return http_answer_end(r->exchange, err);
+        }
+        rc = http_answer_write(r->exchange, piece, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+}
+
+int relay_serve(struct request *r, struct sg_error *err)
+{
+    struct upstream_call call;
+    int rc = upstream_call_begin(r, r->body.raw, false, &call, err);
+    if (rc == 0) {
+        rc = upstream_call_head(&call, err);
+    }
+    if (rc == 0 && call.status == 401 && r->upstream->api_key != NULL) {
+        rc = upstream_call_failed(&call, err); /* its text may show a part of the operator's key */
+    }
+    if (rc == 0) {
+        rc = relay_head(r, &call, err);
+    }
+    if (rc == 0) {
+        rc = relay_body(r, &call, err);
+    }
+    upstream_call_end(&call);
+    return rc;
+}

@@ -1,0 +1,181 @@
+/* The path of a request, told step by step. It runs in the fiber of its connection and reads straight down; every
+ * function that waits lets other requests run meanwhile.
+ *
+ *   route → authenticate → read the body → whose upstream? → hooks → which tools are offered?
+ *     → cut control keys → the loop, where an interceptor takes part (loop.c); else the relay (relay.c)
+ *     → give back what was taken, whatever happened above → one line in the log
+ */
+#include "gateway/request.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "session/control_keys.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static struct request *request_begin(struct gateway *gateway, struct http_exchange *exchange)
+{
+    struct arena *arena = arena_new(0);
+    struct request *r = arena_get(arena, sizeof *r);
+    r->magic = REQUEST_MAGIC;
+    r->gateway = gateway;
+    r->exchange = exchange;
+    r->arena = arena;
+    memcpy(r->id, "req_", 4);
+    random_id(r->id + 4);
+    r->began_us = clock_us();
+    r->deadline = deadline_in(gateway->config->server.request_timeout_ms);
+    return r;
+}
+
+/* The client's own limit, less the time that an answer needs to reach it. */
+static void request_heed_client_timeout(struct request *r)
+{
+    struct str text = http_head_get(http_request_head(r->exchange), "x-stainless-timeout");
+    char digits[8] = {0};
+    int64_t allowed_ms = r->gateway->config->server.request_timeout_ms;
+    if (text.data != NULL && text.len > 0 && text.len < sizeof digits) {
+        memcpy(digits, text.data, text.len);
+        char *end;
+        long seconds = strtol(digits, &end, 10);
+        if (*end == '\0' && seconds > 0) {
+            int64_t client_ms = (int64_t)seconds * 1000 - 10000;
+            allowed_ms = deadline_min(allowed_ms, client_ms > 1000 ? client_ms : 1000);
+        }
+    }
+    int64_t now = clock_ms();
+    r->deadline = now + allowed_ms;
+    r->tools_deadline = now + allowed_ms / 5 * 4;
+    fiber_set_deadline(fiber_self(), r->deadline);
+}
+
+static int health_answer(struct request *r, struct sg_error *err)
+{
+    bool ready = r->route.kind == ROUTE_LIVE || !atomic_load(&r->gateway->is_draining);
+    struct str body = ready ? STR("{\"status\":\"ok\"}\n") : STR("{\"status\":\"draining\"}\n");
+    return answer_json(r, ready ? 200 : 503, body, err);
+}
+
+/* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
+static int request_serve_model(struct request *r, struct sg_error *err)
+{
+    int rc = body_receive(r, err);
+    if (rc == 0) {
+        rc = route_upstream(r, err);
+    }
+    if (rc == 0) {
+        rc = hooks_run(r, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    bool intercepted = false;
+    if (r->route.surface != NULL) {
+        tools_offer(r);
+        rc = r->route.surface->looks_for(&r->body, r->offers, r->offers_count, r->arena,
+                                         &intercepted, err);
+    }
+    if (rc == 0) {
+        rc = body_cut_control_keys(r, intercepted, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    return intercepted ? loop_serve(r, err) : relay_serve(r, err);
+}
+
+static int request_serve(struct request *r, struct sg_error *err)
+{
+    int rc = route_find(r, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (r->route.kind == ROUTE_LIVE || r->route.kind == ROUTE_READY) {
+        return health_answer(r, err);
+    }
+    request_heed_client_timeout(r);
+    rc = authenticate(r, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (str_is(http_request_head(r->exchange)->method, "OPTIONS")) {
+        return answer_preflight(r, err);
+    }
+    if (r->route.kind == ROUTE_MODELS || r->route.kind == ROUTE_MODEL) {
+        return models_answer(r, err);
+    }
+    return request_serve_model(r, err);
+}
+
+static void request_log(struct request *r)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    int status = http_answer_status(r->exchange);
+    struct log_line line;
+    log_begin(&line, r->failure.code == SG_E_INTERNAL ? SG_ERROR : SG_INFO, "request");
+    log_text(&line, "request", r->id);
+    log_text(&line, "client", http_client_address(r->exchange));
+    log_str(&line, "method", head->method);
+    log_str(&line, "path", head->path);
+    log_int(&line, "status", status != 0 ? status : 499);
+    log_int(&line, "ms", (clock_us() - r->began_us) / 1000);
+    log_int(&line, "bytes", (int64_t)http_answer_bytes(r->exchange));
+    if (r->identity.len > 0) {
+        log_str(&line, "identity", r->identity);
+    }
+    if (r->upstream != NULL) {
+        log_str(&line, "model", r->model);
+        log_text(&line, "upstream", r->upstream->name);
+    }
+    if (r->talk != NULL) {
+        struct surface_usage usage = r->route.surface->usage(r->talk);
+        log_int(&line, "turns", r->turns);
+        log_int(&line, "runs", r->calls_run);
+        log_int(&line, "input_tokens", usage.input_tokens);
+        log_int(&line, "output_tokens", usage.output_tokens);
+    }
+    struct str client_id = http_head_get(head, "x-request-id");
+    if (client_id.len > 0) {
+        log_str(&line, "client_request", client_id);
+    }
+    if (r->failure.code != 0) {
+        log_text(&line, "error", error_code_name(r->failure.code));
+        log_text(&line, "message", r->failure.message);
+        log_text(&line, "cause", r->cause[0] != '\0' ? r->cause : NULL);
+    }
+    log_end(&line);
+}
+
+/* Gives back what the request took. Nothing here waits. */
+static void request_end(struct request *r)
+{
+    CHECK_MAGIC(r, REQUEST_MAGIC);
+    lease_release(r->lease);
+    hooks_done(r);
+    request_log(r);
+    if (r->route.surface != NULL) {
+        r->route.surface->free(r->talk);
+    }
+    for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
+        buf_clear(&r->body_storage[i]);
+    }
+    r->magic = 0;
+    arena_free(r->arena);
+}
+
+void request_handle(void *gateway, struct http_exchange *exchange)
+{
+    struct request *r = request_begin(gateway, exchange);
+    struct sg_error err = {0};
+    if (request_serve(r, &err) != 0) {
+        r->failure = err;
+        if (http_answer_status(exchange) == 0 && err.code != SG_E_CANCELLED) {
+            answer_failure(r, &err);
+        }
+    }
+    fiber_set_deadline(fiber_self(), DEADLINE_NONE);
+    request_end(r);
+}

@@ -1,0 +1,122 @@
+/* One request, from its head to its access log line, and the functions that its path goes through. Everything that
+ * decides what may happen (identity, active tools, turn, container) lives here, never in the JSON: forging it is
+ * impossible by construction. A request is touched by its home loop only. */
+#ifndef SANDGATE_GATEWAY_REQUEST_H
+#define SANDGATE_GATEWAY_REQUEST_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "gateway/config.h"
+#include "gateway/gateway.h"
+#include "http/fetch.h"
+#include "http/server.h"
+
+enum route_kind {
+    ROUTE_NONE,    /* 404 */
+    ROUTE_SURFACE, /* an API form that interceptors may take part in */
+    ROUTE_RELAY,   /* routed by the body's model and passed on */
+    ROUTE_MODELS,
+    ROUTE_MODEL, /* one of them */
+    ROUTE_LIVE,
+    ROUTE_READY
+};
+
+struct route {
+    enum route_kind kind;
+    const char *allow;             /* the method it takes */
+    const char *surface_name;      /* "chat", "responses", "messages", or NULL */
+    const struct surface *surface; /* how an intercepted request is spoken; NULL: relayed only */
+    const char *path;              /* towards the upstream: without /v1, in the arena */
+};
+
+struct request {
+    uint32_t magic;
+    struct gateway *gateway;
+    struct http_exchange *exchange;
+    struct arena *arena;
+    char id[4 + RANDOM_ID_BYTES]; /* "req_…" */
+    int64_t began_us;
+    int64_t deadline, tools_deadline; /* no tool is started after the second */
+
+    struct route route;
+    struct str identity; /* the name of the key entry */
+    struct str origin;   /* an allowed Origin, to be answered with CORS headers */
+
+    struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
+    struct json_text body;      /* the text that goes on */
+    bool is_json;
+    struct str model;
+    const struct upstream *upstream;
+    struct str session_id;
+
+    /* The tools that interceptors offer to this request, and what answers each. */
+    struct surface_offer *offers;
+    struct offered_tool *tools;
+    size_t offers_count;
+    struct hook_state *hooks; /* interceptors that looked at it and want to know of its end */
+
+    struct surface_exchange *talk; /* where interceptors take part */
+    struct lease *lease;           /* of the container, once code was to be run */
+    const struct sandbox *lease_sandbox;
+    unsigned turns, calls_run;
+    const struct offered_tool *active_tool; /* whose call runs now */
+    bool ran_tools;    /* from now on a failure must not make the client repeat the request */
+    bool is_streaming; /* head and first bytes have gone to the client */
+
+    struct str retry_after;          /* of an upstream that refused */
+    char cause[ERROR_MESSAGE_BYTES]; /* what the client is not told, for the access log */
+    struct sg_error failure;         /* for the access log */
+};
+
+#define REQUEST_MAGIC 0x52455153u
+
+struct offered_tool { /* beside offers[i] */
+    const struct interceptor *interceptor;
+    const struct sg_tool *tool;
+};
+
+/* request.c: the whole path. */
+void request_handle(void *gateway, struct http_exchange *);
+
+/* route.c */
+int route_find(struct request *, struct sg_error *err);
+int route_upstream(struct request *, struct sg_error *err);
+bool upstream_speaks(const struct upstream *, const char *surface_name);
+bool upstream_serves(const struct upstream *, struct str model);
+
+/* auth.c */
+int authenticate(struct request *, struct sg_error *err);
+
+/* body.c */
+int body_receive(struct request *, struct sg_error *err);
+int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
+int body_cut_control_keys(struct request *, bool intercepted, struct sg_error *err);
+
+/* hooks.c */
+int hooks_run(struct request *, struct sg_error *err);
+void hooks_done(struct request *);
+
+/* tools.c */
+void tools_offer(struct request *);
+int tool_run(struct request *, const struct surface_call *, size_t index, struct buf *out,
+             struct sg_error *err);
+void tool_refuse(struct request *, size_t index, const char *model_text, struct buf *out);
+
+/* relay.c and loop.c: the two ways on */
+int relay_serve(struct request *, struct sg_error *err);
+int loop_serve(struct request *, struct sg_error *err);
+
+/* models.c */
+int models_answer(struct request *, struct sg_error *err);
+
+/* answer.c */
+void answer_failure(struct request *, const struct sg_error *);
+int answer_json(struct request *, int status, struct str body, struct sg_error *err);
+int answer_preflight(struct request *, struct sg_error *err);
+int answer_begin_stream(struct request *, struct sg_error *err);
+struct http_answer_field;
+size_t answer_fields(struct request *, struct http_answer_field *fields);
+#define ANSWER_FIELDS_MAX 8
+
+#endif

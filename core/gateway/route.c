@@ -1,0 +1,171 @@
+/* Where a request goes: by path to what answers it, by the body's model to an upstream. Every path that is not listed
+ * here is 404: one that names or lists stored state at an upstream would show one tenant's data to another. */
+#include "gateway/request.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+/* Relayed paths, without the optional /v1; a '*' at the end stands for one or more segments. */
+static const struct {
+    const char *path, *surface_name;
+} relayed[] = {
+    {"/embeddings", NULL},
+    {"/completions", NULL},
+    {"/moderations", NULL},
+    {"/rerank", NULL},
+    {"/audio/*", NULL},
+    {"/images/*", NULL},
+    {"/messages/count_tokens", "messages"},
+    {"/responses/input_tokens", "responses"},
+    {"/chat/completions", "chat"},
+    {"/responses", "responses"},
+    {"/messages", "messages"},
+};
+
+static bool path_matches(const char *pattern, struct str path)
+{
+    size_t len = strlen(pattern);
+    if (pattern[len - 1] == '*') {
+        return path.len > len - 1 && memcmp(path.data, pattern, len - 1) == 0;
+    }
+    return str_is(path, pattern);
+}
+
+/* With or without /v1, as base URLs of client libraries end either way. */
+static struct str without_version(struct str path)
+{
+    if (str_starts(path, STR("/v1/"))) {
+        return (struct str){path.data + 3, path.len - 3};
+    }
+    return path;
+}
+
+static bool find_relayed(struct request *r, struct str path)
+{
+    for (size_t i = 0; i < COUNT_OF(relayed); i++) {
+        if (path_matches(relayed[i].path, path)) {
+            r->route.kind = ROUTE_RELAY;
+            r->route.allow = "POST";
+            r->route.surface_name = relayed[i].surface_name;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool find_own(struct request *r, struct str path, struct str whole)
+{
+    r->route.allow = "GET";
+    if (str_is(whole, "/health/live")) {
+        r->route.kind = ROUTE_LIVE;
+    } else if (str_is(whole, "/health/ready")) {
+        r->route.kind = ROUTE_READY;
+    } else if (str_is(path, "/models")) {
+        r->route.kind = ROUTE_MODELS;
+    } else if (str_starts(path, STR("/models/")) && path.len > 8) {
+        r->route.kind = ROUTE_MODEL;
+    }
+    return r->route.kind != ROUTE_NONE;
+}
+
+int route_find(struct request *r, struct sg_error *err)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    char *decoded = arena_get(r->arena, head->path.len + 1);
+    size_t len;
+    int rc = http_path_decode(head->path, decoded, &len, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct str whole = {decoded, len}, path = without_version(whole);
+    r->route.path = path.data;
+    r->route.surface = surface_of_path(whole);
+    if (!find_own(r, path, whole) && !find_relayed(r, path)) {
+        rc = error_set(err, SG_E_NOT_FOUND, "There is nothing at this path on this gateway.");
+        snprintf(err->reason, sizeof err->reason, "unknown_path");
+        return rc;
+    }
+    if (r->route.surface != NULL) {
+        r->route.kind = ROUTE_SURFACE;
+    }
+    bool allowed = str_is(head->method, r->route.allow) ||
+                   (str_is(head->method, "HEAD") && strcmp(r->route.allow, "GET") == 0) ||
+                   (str_is(head->method, "OPTIONS") && r->gateway->config->auth.mode == AUTH_NONE);
+    if (!allowed) {
+        error_set(err, SG_E_INVALID, "This path takes %s, not '%.*s'.", r->route.allow,
+                  (int)(head->method.len < 20 ? head->method.len : 20), head->method.data);
+        err->status = 405;
+        return err->code;
+    }
+    return 0;
+}
+
+bool upstream_speaks(const struct upstream *upstream, const char *surface_name)
+{
+    return surface_name == NULL || upstream->surfaces[0] == NULL ||
+           list_has(upstream->surfaces, str_of(surface_name));
+}
+
+bool upstream_serves(const struct upstream *upstream, struct str model)
+{
+    for (const char *const *pattern = upstream->models; *pattern != NULL; pattern++) {
+        if (model_matches(*pattern, model)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Exact names before patterns, each in the order of the file. */
+static const struct upstream *find_upstream(const struct config *config, struct str model,
+                                            const char *surface_name)
+{
+    for (size_t i = 0; i < config->upstreams_count; i++) {
+        const struct upstream *upstream = &config->upstreams[i];
+        if (list_has(upstream->models, model) && upstream_speaks(upstream, surface_name)) {
+            return upstream;
+        }
+    }
+    for (size_t i = 0; i < config->upstreams_count; i++) {
+        const struct upstream *upstream = &config->upstreams[i];
+        if (upstream_serves(upstream, model) && upstream_speaks(upstream, surface_name)) {
+            return upstream;
+        }
+    }
+    return NULL;
+}
+
+static int unknown_model(struct request *r, struct sg_error *err)
+{
+    const struct config *config = r->gateway->config;
+    struct buf names = {.max = 700};
+    for (size_t i = 0; i < config->upstreams_count; i++) {
+        const struct upstream *upstream = &config->upstreams[i];
+        for (const char *const *model = upstream->models; *model != NULL; model++) {
+            if (upstream_speaks(upstream, r->route.surface_name)) {
+                (void)buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", *model);
+            }
+        }
+    }
+    int rc = error_set_param(
+        err, SG_E_NOT_FOUND, "model", "The model '%.*s' is not served here. %s%s%s",
+        (int)utf8_cut(r->model, 128), r->model.data,
+        names.len > 0 ? "Models that this key may use: " : "No model is served at this path.",
+        names.len > 0 ? names.data : "", names.overflow ? ", …" : "");
+    snprintf(err->reason, sizeof err->reason, "model_not_found");
+    buf_clear(&names);
+    return rc;
+}
+
+int route_upstream(struct request *r, struct sg_error *err)
+{
+    if (r->model.len == 0) {
+        return error_set_param(err, SG_E_INVALID, "model",
+                               "The request needs 'model', the name of a model.");
+    }
+    r->upstream = find_upstream(r->gateway->config, r->model, r->route.surface_name);
+    return r->upstream != NULL ? 0 : unknown_model(r, err);
+}

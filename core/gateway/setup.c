@@ -1,0 +1,605 @@
+/* The sections whose entries name plugins: upstreams, sandboxes, searches, interceptors. Each entry is read by two
+ * tables: the core's keys, and the plugin's options. */
+#include "gateway/config.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct setup {
+    struct config *config;
+    struct arena *arena;
+    struct conf_problems *problems;
+};
+
+struct upstream_text {
+    const char *name, *plugin, *base_url, *api_key, *stream, *last_turn;
+    const char *const *models, *const *surfaces;
+    int64_t connect_ms, first_byte_ms, silence_ms;
+};
+
+struct sandbox_text {
+    const char *name, *plugin;
+    int64_t run_timeout_ms, keep_ms;
+};
+
+struct search_text {
+    const char *name, *plugin;
+};
+
+struct interceptor_text {
+    const char *plugin, *name, *sandbox, *search, *tool_name;
+    const char *const *upstreams;
+    bool enabled, show_runs;
+};
+
+#define NAME_OPTION(type_)                                                              \
+    {                                                                                   \
+        .name = "name", .type = SG_STRING, .flags = SG_REQUIRED, SG_FIELD(type_, name), \
+        .help = "The name by which other sections and logs know it."                    \
+    }
+#define PLUGIN_OPTION(type_, required, words)                                            \
+    {                                                                                    \
+        .name = "plugin", .type = SG_STRING, .flags = required, SG_FIELD(type_, plugin), \
+        .help = words                                                                    \
+    }
+
+static const struct sg_option upstream_options[] = {
+    NAME_OPTION(struct upstream_text),
+    PLUGIN_OPTION(struct upstream_text, 0, "An upstream plugin, instead of base_url."),
+    {.name = "base_url",
+     .type = SG_STRING,
+     SG_FIELD(struct upstream_text, base_url),
+     .help = "Where the API is, as for a client library: https://api.openai.com/v1"},
+    {.name = "api_key",
+     .type = SG_STRING,
+     .flags = SG_SECRET,
+     SG_FIELD(struct upstream_text, api_key),
+     .help = "The operator's key for it."},
+    {.name = "models",
+     .type = SG_STRINGS,
+     .flags = SG_REQUIRED,
+     SG_FIELD(struct upstream_text, models),
+     .help = "Models that go there: exact names or patterns with *."},
+    {.name = "surfaces",
+     .type = SG_STRINGS,
+     SG_FIELD(struct upstream_text, surfaces),
+     .help = "API forms that it speaks: chat, responses, messages; default all."},
+    {.name = "stream",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, stream),
+     .def = "live",
+     .choices = "live|replay",
+     .help = "replay: it cannot stream with tools; clients still get their stream."},
+    {.name = "last_turn",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, last_turn),
+     .def = "none",
+     .choices = "none|remove",
+     .help = "How the last turn is kept free of calls: tool choice none, or without our tools."},
+    {.name = "connect_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, connect_ms),
+     .def = "10s",
+     .min = "100ms",
+     .max = "5m",
+     .help = "Longest time to connect."},
+    {.name = "first_byte_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, first_byte_ms),
+     .def = "5m",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest time until its answer begins."},
+    {.name = "silence_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, silence_ms),
+     .def = "2m",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest pause in its answer."},
+    {0},
+};
+
+static const struct sg_option sandbox_options[] = {
+    NAME_OPTION(struct sandbox_text),
+    PLUGIN_OPTION(struct sandbox_text, SG_REQUIRED, "The sandbox provider: mock, local, e2b …"),
+    {.name = "run_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct sandbox_text, run_timeout_ms),
+     .def = "60s",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest time for one run of code."},
+    {.name = "keep",
+     .type = SG_DURATION,
+     SG_FIELD(struct sandbox_text, keep_ms),
+     .def = "0s",
+     .min = "0s",
+     .max = "1h",
+     .help = "How long a container without a session outlives its request, where its id was "
+             "given to the client."},
+    {0},
+};
+
+static const struct sg_option search_options[] = {
+    NAME_OPTION(struct search_text),
+    PLUGIN_OPTION(struct search_text, SG_REQUIRED, "The search provider: mock, searxng …"),
+    {0},
+};
+
+static const struct sg_option interceptor_options[] = {
+    PLUGIN_OPTION(struct interceptor_text, SG_REQUIRED, "The interceptor: code_interpreter …"),
+    {.name = "name",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, name),
+     .help = "Its name in logs; default the plugin's."},
+    {.name = "enabled",
+     .type = SG_BOOL,
+     SG_FIELD(struct interceptor_text, enabled),
+     .def = "true",
+     .help = "false: as if it were not there, but still checked."},
+    {.name = "sandbox",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, sandbox),
+     .help = "The sandbox in which its code runs."},
+    {.name = "search",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, search),
+     .help = "The search that it uses."},
+    {.name = "upstreams",
+     .type = SG_STRINGS,
+     SG_FIELD(struct interceptor_text, upstreams),
+     .help = "The upstreams for which it takes part; default all."},
+    {.name = "tool_name",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, tool_name),
+     .help = "Another name for the function that the model sees."},
+    {.name = "show_runs",
+     .type = SG_BOOL,
+     SG_FIELD(struct interceptor_text, show_runs),
+     .def = "false",
+     .help = "Chat: list what ran as executed_tools in the answer."},
+    {0},
+};
+
+/* Names of a map's keys that the table does not know: left to the other table. */
+static const char *const *keys_not_in(const struct sg_option *table, const struct conf_node *map,
+                                      struct arena *arena)
+{
+    const char **names = arena_get(arena, (map->count + 2) * sizeof *names);
+    size_t count = 0;
+    names[count++] = "offer"; /* read by hand: a word or a map */
+    for (size_t i = 0; i < map->count; i++) {
+        bool known = false;
+        for (const struct sg_option *option = table; option->name != NULL; option++) {
+            known = known || strcmp(option->name, map->keys[i]->text) == 0;
+        }
+        if (!known) {
+            names[count++] = map->keys[i]->text;
+        }
+    }
+    return names;
+}
+
+/* The entries of a section: a list of maps. */
+static size_t section_entries(struct setup *s, const struct conf_node *root, const char *section,
+                              const struct conf_node **ret_list)
+{
+    const struct conf_node *list = conf_get(root, section);
+    if (list == NULL || (list->type == CONF_SCALAR && list->text[0] == '\0')) {
+        return 0;
+    }
+    if (list->type != CONF_LIST) {
+        conf_problem(s->problems, list, "'%s' must be a list of entries such as '- { name: … }'",
+                     section);
+        return 0;
+    }
+    *ret_list = list;
+    return list->count;
+}
+
+/* Loads the plugin that an entry names, fills its options, and makes an instance, yet to be opened. */
+static struct instance *make_instance(struct setup *s, const struct conf_node *entry,
+                                      enum plugin_kind kind, const char *plugin_name,
+                                      const char *name)
+{
+    const struct conf_node *at = conf_get(entry, "plugin");
+    const struct plugin_file *file;
+    struct sg_error err = {0};
+    if (loader_load(s->config->loader, plugin_name, &file, &err) != 0) {
+        conf_problem(s->problems, at, "%s", err.message);
+        return NULL;
+    }
+    const struct sg_plugin *plugin = plugin_of_kind(file, kind);
+    if (plugin == NULL) {
+        conf_problem(s->problems, at, "plugin '%s' has no %s in it (it is loaded from %s)",
+                     plugin_name, plugin_kind_names[kind], file->path);
+        return NULL;
+    }
+    struct instance *instance = arena_get(s->arena, sizeof *instance);
+    void *config = arena_get(s->arena, plugin->config_size + 1);
+    static const struct sg_option none[] = {{0}};
+    conf_fill(plugin->options != NULL ? plugin->options : none, entry, entry, plugin_reserved(kind),
+              name, config, s->arena, s->problems);
+    *instance = (struct instance){
+        .name = name, .plugin = plugin, .config = config, .libexec_dir = file->libexec_dir};
+    loader_bind_host(file, host_table());
+    s->config->instances[s->config->instances_count++] = instance;
+    return instance;
+}
+
+static bool name_usable(struct setup *s, const struct conf_node *entry, const char *name)
+{
+    if (name == NULL || name[0] == '\0') {
+        return false; /* reported as missing already */
+    }
+    if (strlen(name) > 64 || strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_.-") != strlen(name)) {
+        conf_problem(s->problems, conf_get(entry, "name"),
+                     "a name is 1 to 64 letters, digits, '_', '-' and '.', not '%.80s'", name);
+        return false;
+    }
+    return true;
+}
+
+static bool is_map(struct setup *s, const struct conf_node *entry, const char *section)
+{
+    if (entry->type != CONF_MAP) {
+        conf_problem(s->problems, entry, "an entry of '%s' must be a map such as { name: … }",
+                     section);
+    }
+    return entry->type == CONF_MAP;
+}
+
+static void check_url(struct setup *s, const struct conf_node *entry, struct upstream *upstream)
+{
+    size_t len = strlen(upstream->base_url);
+    while (len > 0 && upstream->base_url[len - 1] == '/') {
+        len--;
+    }
+    struct str url = {upstream->base_url, len};
+    size_t scheme = str_starts(url, STR("https://")) ? 8 : str_starts(url, STR("http://")) ? 7 : 0;
+    if (scheme == 0 || scheme == len || strpbrk(upstream->base_url, "?#@ ") != NULL) {
+        conf_problem(s->problems, conf_get(entry, "base_url"),
+                     "upstream '%s': 'base_url' must be a URL such as https://api.openai.com/v1, "
+                     "without user, query or fragment",
+                     upstream->name);
+    }
+    upstream->base_url = arena_copy(s->arena, url);
+}
+
+static void check_surfaces(struct setup *s, const struct conf_node *entry,
+                           const struct upstream *upstream)
+{
+    static const char *const known[] = {"chat", "responses", "messages", NULL};
+    for (const char *const *surface = upstream->surfaces; *surface != NULL; surface++) {
+        if (!list_has(known, str_of(*surface))) {
+            conf_problem(s->problems, conf_get(entry, "surfaces"),
+                         "upstream '%s': 'surfaces' may hold chat, responses and messages, not "
+                         "'%s'",
+                         upstream->name, *surface);
+        }
+    }
+}
+
+static void read_upstream(struct setup *s, const struct conf_node *entry)
+{
+    struct upstream_text text = {0};
+    const char *plugin = NULL;
+    const struct conf_node *plugin_node = conf_get(entry, "plugin");
+    const char *const *others = NULL;
+    if (plugin_node != NULL) {
+        others = keys_not_in(upstream_options, entry, s->arena);
+    }
+    size_t found = conf_fill(upstream_options, entry, entry, others, "upstreams", &text, s->arena,
+                             s->problems);
+    plugin = text.plugin;
+    if (found > 0 || !name_usable(s, entry, text.name)) {
+        return;
+    }
+    struct upstream *upstream = &s->config->upstreams[s->config->upstreams_count];
+    *upstream = (struct upstream){.name = text.name,
+                                  .base_url = text.base_url,
+                                  .api_key = text.api_key,
+                                  .models = text.models,
+                                  .surfaces = text.surfaces,
+                                  .replay = strcmp(text.stream, "replay") == 0,
+                                  .last_removes = strcmp(text.last_turn, "remove") == 0,
+                                  .connect_ms = text.connect_ms,
+                                  .first_byte_ms = text.first_byte_ms,
+                                  .silence_ms = text.silence_ms};
+    if ((plugin != NULL) == (text.base_url != NULL)) {
+        conf_problem(s->problems, entry,
+                     "upstream '%s' needs exactly one of 'base_url' and 'plugin'", text.name);
+        return;
+    }
+    check_surfaces(s, entry, upstream);
+    if (plugin != NULL) {
+        upstream->instance = make_instance(s, entry, PLUGIN_UPSTREAM, plugin, text.name);
+    } else {
+        check_url(s, entry, upstream);
+    }
+    s->config->upstreams_count++;
+}
+
+static void read_sandbox(struct setup *s, const struct conf_node *entry)
+{
+    struct sandbox_text text = {0};
+    size_t found =
+        conf_fill(sandbox_options, entry, entry, keys_not_in(sandbox_options, entry, s->arena),
+                  "sandboxes", &text, s->arena, s->problems);
+    if (found > 0 || !name_usable(s, entry, text.name)) {
+        return;
+    }
+    struct sandbox *sandbox = &s->config->sandboxes[s->config->sandboxes_count++];
+    *sandbox = (struct sandbox){
+        .name = text.name, .run_timeout_ms = text.run_timeout_ms, .keep_ms = text.keep_ms};
+    sandbox->instance = make_instance(s, entry, PLUGIN_SANDBOX, text.plugin, text.name);
+}
+
+static void read_search(struct setup *s, const struct conf_node *entry)
+{
+    struct search_text text = {0};
+    size_t found =
+        conf_fill(search_options, entry, entry, keys_not_in(search_options, entry, s->arena),
+                  "searches", &text, s->arena, s->problems);
+    if (found > 0 || !name_usable(s, entry, text.name)) {
+        return;
+    }
+    struct search *search = &s->config->searches[s->config->searches_count++];
+    search->name = text.name;
+    search->instance = make_instance(s, entry, PLUGIN_SEARCH, text.plugin, text.name);
+}
+
+/* `offer`: requested, always, or { models: [...] }. */
+static void read_offer(struct setup *s, const struct conf_node *entry, struct interceptor *to)
+{
+    const struct conf_node *node = conf_get(entry, "offer");
+    static const char *const none[] = {NULL};
+    to->offer_models = none;
+    if (node == NULL || (node->type == CONF_SCALAR && strcmp(node->text, "requested") == 0)) {
+        return;
+    }
+    if (node->type == CONF_SCALAR && strcmp(node->text, "always") == 0) {
+        to->offer = OFFER_ALWAYS;
+        return;
+    }
+    struct offer_text {
+        const char *const *models;
+    } text = {0};
+    static const struct sg_option options[] = {
+        {.name = "models",
+         .type = SG_STRINGS,
+         .flags = SG_REQUIRED,
+         SG_FIELD(struct offer_text, models),
+         .help = "Models for which the tool is always offered."},
+        {0},
+    };
+    if (node->type != CONF_MAP) {
+        conf_problem(s->problems, node,
+                     "interceptors: 'offer' must be requested, always or { models: [ … ] }");
+    } else if (conf_fill(options, node, node, NULL, "offer", &text, s->arena, s->problems) == 0) {
+        to->offer = OFFER_MODELS;
+        to->offer_models = text.models;
+    }
+}
+
+static const struct sandbox *find_sandbox(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->sandboxes_count; i++) {
+        if (strcmp(config->sandboxes[i].name, name) == 0) {
+            return &config->sandboxes[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct search *find_search(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->searches_count; i++) {
+        if (strcmp(config->searches[i].name, name) == 0) {
+            return &config->searches[i];
+        }
+    }
+    return NULL;
+}
+
+/* "did you mean 'x'?" or what there is, among names at the start of structs of a size. */
+static const char *suggestion(struct setup *s, const char *wanted, const void *first, size_t count,
+                              size_t stride)
+{
+    const char **names = arena_get(s->arena, (count + 1) * sizeof *names);
+    struct buf text = {0};
+    for (size_t i = 0; i < count; i++) {
+        names[i] = *(const char *const *)((const char *)first + i * stride);
+        buf_printf(&text, "%s%s", i > 0 ? ", " : "; there is ", names[i]);
+    }
+    const char *near = conf_nearest(wanted, names, count);
+    const char *said = near != NULL ? arena_printf(s->arena, "; did you mean '%s'?", near)
+                       : count > 0  ? arena_printf(s->arena, "%s", text.data)
+                                    : "; none is configured";
+    buf_clear(&text);
+    return said;
+}
+
+static void check_references(struct setup *s, const struct conf_node *entry,
+                             const struct interceptor_text *text, struct interceptor *to)
+{
+    const struct config *config = s->config;
+    if (text->sandbox != NULL) {
+        to->sandbox = find_sandbox(config, text->sandbox);
+        if (to->sandbox == NULL) {
+            conf_problem(s->problems, conf_get(entry, "sandbox"),
+                         "interceptors: there is no sandbox '%s'%s", text->sandbox,
+                         suggestion(s, text->sandbox, config->sandboxes, config->sandboxes_count,
+                                    sizeof *config->sandboxes));
+        }
+    }
+    if (text->search != NULL) {
+        to->search = find_search(config, text->search);
+        if (to->search == NULL) {
+            conf_problem(s->problems, conf_get(entry, "search"),
+                         "interceptors: there is no search '%s'%s", text->search,
+                         suggestion(s, text->search, config->searches, config->searches_count,
+                                    sizeof *config->searches));
+        }
+    }
+    for (const char *const *name = text->upstreams; *name != NULL; name++) {
+        bool known = false;
+        for (size_t i = 0; i < config->upstreams_count; i++) {
+            known = known || strcmp(config->upstreams[i].name, *name) == 0;
+        }
+        if (!known) {
+            conf_problem(s->problems, conf_get(entry, "upstreams"),
+                         "interceptors: there is no upstream '%s'%s", *name,
+                         suggestion(s, *name, config->upstreams, config->upstreams_count,
+                                    sizeof *config->upstreams));
+        }
+    }
+}
+
+/* A tool that answers the hosted code interpreter needs a sandbox, one that answers web search a search. */
+static void check_needs(struct setup *s, const struct conf_node *entry,
+                        const struct interceptor *interceptor)
+{
+    const struct sg_tool *tool = interceptor->instance->plugin->interceptor->tools;
+    for (; tool != NULL && tool->name != NULL; tool++) {
+        const char *hosted = tool->hosted != NULL ? tool->hosted : "";
+        if (strcmp(hosted, "code_interpreter") == 0 && interceptor->sandbox == NULL &&
+            conf_get(entry, "sandbox") == NULL) {
+            conf_problem(s->problems, entry, "interceptors: '%s' needs 'sandbox: NAME'",
+                         interceptor->name);
+        }
+        if (strcmp(hosted, "web_search") == 0 && interceptor->search == NULL &&
+            conf_get(entry, "search") == NULL) {
+            conf_problem(s->problems, entry, "interceptors: '%s' needs 'search: NAME'",
+                         interceptor->name);
+        }
+    }
+}
+
+static void read_interceptor(struct setup *s, const struct conf_node *entry)
+{
+    struct interceptor_text text = {0};
+    size_t found = conf_fill(interceptor_options, entry, entry,
+                             keys_not_in(interceptor_options, entry, s->arena), "interceptors",
+                             &text, s->arena, s->problems);
+    if (found > 0) {
+        return;
+    }
+    const char *name = text.name != NULL ? text.name : text.plugin;
+    struct interceptor *interceptor = &s->config->interceptors[s->config->interceptors_count];
+    *interceptor = (struct interceptor){.name = name,
+                                        .upstreams = text.upstreams,
+                                        .tool_name = text.tool_name,
+                                        .show_runs = text.show_runs};
+    size_t instances = s->config->instances_count;
+    interceptor->instance = make_instance(s, entry, PLUGIN_INTERCEPTOR, text.plugin, name);
+    read_offer(s, entry, interceptor);
+    check_references(s, entry, &text, interceptor);
+    if (interceptor->instance != NULL) {
+        check_needs(s, entry, interceptor);
+    }
+    if (text.enabled) {
+        s->config->interceptors_count++;
+    } else {
+        s->config->instances_count = instances; /* checked, but never opened */
+    }
+}
+
+/* Folders of plugins: the configured ones (relative to the file), then the installed one. */
+static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
+{
+    const struct config *config = s->config;
+    size_t count = 0;
+    while (config->server.plugin_path != NULL && config->server.plugin_path[count] != NULL) {
+        count++;
+    }
+    const char **folders = arena_get(s->arena, (count + 2) * sizeof *folders);
+    char *copy = arena_copy(s->arena, str_of(config->file));
+    const char *base = dirname(copy);
+    for (size_t i = 0; i < count; i++) {
+        const char *folder = config->server.plugin_path[i];
+        folders[i] = folder[0] == '/' ? folder : arena_printf(s->arena, "%s/%s", base, folder);
+    }
+    const char *installed = loader_installed_folder(s->arena);
+    if (installed != NULL) {
+        folders[count++] = installed;
+    }
+    *ret_count = count;
+    return folders;
+}
+
+static void names_unique(struct setup *s, const struct conf_node *root, const char *section)
+{
+    const struct conf_node *list = NULL;
+    size_t count = section_entries(s, root, section, &list);
+    for (size_t i = 0; i < count; i++) {
+        const struct conf_node *name =
+            list->items[i]->type == CONF_MAP ? conf_get(list->items[i], "name") : NULL;
+        for (size_t k = 0; name != NULL && name->type == CONF_SCALAR && k < i; k++) {
+            const struct conf_node *other =
+                list->items[k]->type == CONF_MAP ? conf_get(list->items[k], "name") : NULL;
+            if (other != NULL && other->type == CONF_SCALAR &&
+                strcmp(other->text, name->text) == 0) {
+                conf_problem(s->problems, name, "%s: '%s' is used twice (first in line %d)",
+                             section, name->text, other->line);
+                break;
+            }
+        }
+    }
+}
+
+typedef void entry_reader(struct setup *, const struct conf_node *);
+
+static void read_section(struct setup *s, const struct conf_node *root, const char *section,
+                         entry_reader *read)
+{
+    const struct conf_node *list = NULL;
+    size_t count = section_entries(s, root, section, &list);
+    for (size_t i = 0; i < count; i++) {
+        if (is_map(s, list->items[i], section)) {
+            read(s, list->items[i]);
+        }
+    }
+}
+
+static size_t count_entries(const struct conf_node *root, const char *section)
+{
+    const struct conf_node *list = conf_get(root, section);
+    return list != NULL && list->type == CONF_LIST ? list->count : 0;
+}
+
+size_t config_read_plugins(struct config *config, const struct conf_node *root,
+                           struct conf_problems *problems)
+{
+    struct setup s = {config, config->arena, problems};
+    size_t before = problems->count, folders_count = 0;
+    const char *const *folders = plugin_folders(&s, &folders_count);
+    config->loader = loader_new(folders, folders_count);
+    size_t upstreams = count_entries(root, "upstreams"),
+           sandboxes = count_entries(root, "sandboxes"), searches = count_entries(root, "searches"),
+           interceptors = count_entries(root, "interceptors");
+    config->upstreams = arena_get(s.arena, (upstreams + 1) * sizeof *config->upstreams);
+    config->sandboxes = arena_get(s.arena, (sandboxes + 1) * sizeof *config->sandboxes);
+    config->searches = arena_get(s.arena, (searches + 1) * sizeof *config->searches);
+    config->interceptors = arena_get(s.arena, (interceptors + 1) * sizeof *config->interceptors);
+    config->instances = arena_get(s.arena, (upstreams + sandboxes + searches + interceptors + 1) *
+                                               sizeof(struct instance *));
+    read_section(&s, root, "upstreams", read_upstream);
+    read_section(&s, root, "sandboxes", read_sandbox);
+    read_section(&s, root, "searches", read_search);
+    read_section(&s, root, "interceptors", read_interceptor);
+    names_unique(&s, root, "upstreams");
+    names_unique(&s, root, "sandboxes");
+    names_unique(&s, root, "searches");
+    if (upstreams == 0) {
+        conf_problem(problems, root, "there is no upstream: add one under 'upstreams:'");
+    }
+    return problems->count - before;
+}

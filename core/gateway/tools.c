@@ -1,0 +1,252 @@
+/* Our tools in a request: which are offered to it, and running one call of the model. */
+#include "gateway/request.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MODEL_TEXT_BYTES_MAX = 1024 * 1024, OUTPUTS_MAX = 4096 };
+
+static bool interceptor_in_scope(const struct interceptor *interceptor, const struct request *r)
+{
+    return interceptor->upstreams[0] == NULL ||
+           list_has(interceptor->upstreams, str_of(r->upstream->name));
+}
+
+static bool offered_always(const struct interceptor *interceptor, struct str model)
+{
+    if (interceptor->offer == OFFER_MODELS) {
+        for (const char *const *pattern = interceptor->offer_models; *pattern != NULL; pattern++) {
+            if (model_matches(*pattern, model)) {
+                return true;
+            }
+        }
+    }
+    return interceptor->offer == OFFER_ALWAYS;
+}
+
+static void offer_tool(struct request *r, const struct interceptor *interceptor,
+                       const struct sg_tool *tool)
+{
+    const char *name = interceptor->tool_name != NULL ? interceptor->tool_name : tool->name;
+    r->tools[r->offers_count] = (struct offered_tool){interceptor, tool};
+    r->offers[r->offers_count++] =
+        (struct surface_offer){.hosted = str_of(tool->hosted),
+                               .name = str_of(name),
+                               .description = str_of(tool->description),
+                               .parameters = str_of(tool->parameters_json),
+                               .always = offered_always(interceptor, r->model),
+                               .show_runs = interceptor->show_runs};
+}
+
+/* The chain in YAML order; of two interceptors for one hosted kind the first answers. */
+void tools_offer(struct request *r)
+{
+    const struct config *config = r->gateway->config;
+    size_t count = 0;
+    for (size_t i = 0; i < config->interceptors_count; i++) {
+        const struct sg_tool *tool = config->interceptors[i].instance->plugin->interceptor->tools;
+        for (; tool != NULL && tool->name != NULL; tool++) {
+            count++;
+        }
+    }
+    r->offers = arena_get(r->arena, (count + 1) * sizeof *r->offers);
+    r->tools = arena_get(r->arena, (count + 1) * sizeof *r->tools);
+    for (size_t i = 0; i < config->interceptors_count; i++) {
+        const struct interceptor *interceptor = &config->interceptors[i];
+        const struct sg_tool *tool = interceptor->instance->plugin->interceptor->tools;
+        for (; tool != NULL && tool->name != NULL; tool++) {
+            bool taken = false;
+            for (size_t k = 0; k < r->offers_count; k++) {
+                taken =
+                    taken || (tool->hosted != NULL && str_is(r->offers[k].hosted, tool->hosted));
+            }
+            if (!taken && interceptor_in_scope(interceptor, r)) {
+                offer_tool(r, interceptor, tool);
+            }
+        }
+    }
+}
+
+/* What one call has shown so far. */
+struct collected {
+    struct arena *arena;
+    struct surface_output *outputs;
+    size_t count, cap, bytes;
+    struct buf model;
+    bool failed;
+};
+
+static void collect_output(struct collected *c, const struct call_output *output)
+{
+    if (c->count == OUTPUTS_MAX || c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
+        return; /* the model's text says what was cut; this is the client's view of it */
+    }
+    if (c->count == c->cap) {
+        size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
+        struct surface_output *more = arena_get(c->arena, cap * sizeof *more);
+        if (c->count > 0) {
+            memcpy(more, c->outputs, c->count * sizeof *more);
+        }
+        c->outputs = more;
+        c->cap = cap;
+    }
+    c->bytes += output->data.len;
+    c->outputs[c->count++] = (struct surface_output){
+        output->kind, {arena_copy(c->arena, output->data), output->data.len}};
+}
+
+static void collect(struct collected *c, const struct call_output *output)
+{
+    switch (output->kind) {
+    case SG_OUT_MODEL:
+        (void)buf_append_str(&c->model, output->data); /* bounded; the interceptor caps its text */
+        break;
+    case SG_OUT_STATUS:
+        c->failed = c->failed || memmem(output->data.data, output->data.len, "\"failed\"", 8) ||
+                    memmem(output->data.data, output->data.len, "\"invalid\"", 9);
+        break;
+    case SG_OUT_LOG_OUT:
+    case SG_OUT_LOG_ERR:
+    case SG_OUT_RESULT:
+    case SG_OUT_FILE:
+    case SG_OUT_HIT:
+    case SG_OUT_EXCEPTION:
+        collect_output(c, output);
+        break;
+    default:
+        break;
+    }
+}
+
+struct call_arguments {
+    const struct sg_tool *tool;
+    const char *json;
+    size_t len;
+};
+
+static int invoke_tool(const struct instance *instance, struct sg_call *call, void *arguments,
+                       struct sg_error *err)
+{
+    const struct call_arguments *a = arguments;
+    return a->tool->call(instance->self, call, a->json, a->len, err);
+}
+
+static int keep_client_alive(struct request *r, struct sg_error *err)
+{
+    if (!r->is_streaming) {
+        return 0;
+    }
+    fiber_set_deadline(fiber_self(), r->deadline);
+    return http_answer_write(r->exchange, str_of(r->route.surface->keep_alive), err);
+}
+
+/* Takes the call's output until its end, writing a comment to a streaming client now and then. */
+static int tool_follow(struct request *r, struct sg_call *call, struct collected *c,
+                       struct sg_error *err)
+{
+    struct fiber *self = fiber_self();
+    int64_t every_ms = r->gateway->config->loop.keep_alive_ms;
+    int64_t next = deadline_in(every_ms);
+    int rc;
+    for (;;) {
+        struct call_output output;
+        fiber_set_deadline(self, deadline_min(next, r->deadline));
+        rc = call_next(call, &output);
+        if (rc == 1) {
+            collect(c, &output);
+        } else if (rc == -SG_E_TIMEOUT && clock_ms() < r->deadline) {
+            rc = keep_client_alive(r, err);
+            if (rc != 0) {
+                break;
+            }
+            next = deadline_in(every_ms);
+        } else if (rc < 0) {
+            rc = error_set(err, -rc,
+                           rc == -SG_E_TIMEOUT ? "The request took too long."
+                                               : "The client has gone.");
+            break;
+        } else {
+            break;
+        }
+    }
+    fiber_set_deadline(self, r->deadline);
+    return rc;
+}
+
+/* A failure of the tool itself is a result for the model; its cause is for the operator. */
+static void tool_failed(struct request *r, const struct offered_tool *tool, struct collected *c,
+                        const struct sg_error *failure)
+{
+    struct log_line line;
+    log_begin(&line, SG_WARN, "tool_failed");
+    log_text(&line, "request", r->id);
+    log_text(&line, "interceptor", tool->interceptor->name);
+    log_text(&line, "error", error_code_name(failure->code));
+    log_text(&line, "message", failure->message);
+    log_end(&line);
+    c->failed = true;
+    (void)buf_printf(&c->model, "%s[tool unavailable] The tool failed.",
+                     c->model.len > 0 ? "\n" : "");
+}
+
+static void tool_end(struct request *r, size_t index, struct collected *c, struct buf *out)
+{
+    struct surface_result result = {
+        .status = c->failed ? SURFACE_CALL_FAILED : SURFACE_CALL_COMPLETED,
+        .model_text = {arena_copy(r->arena, buf_str(&c->model)), c->model.len},
+        .container_id = r->lease != NULL
+                            ? str_of(arena_printf(r->arena, "%s", lease_container_id(r->lease)))
+                            : (struct str){0},
+        .outputs = c->outputs,
+        .outputs_count = c->count};
+    r->route.surface->call_end(r->talk, index, &result, out);
+}
+
+int tool_run(struct request *r, const struct surface_call *wanted, size_t index, struct buf *out,
+             struct sg_error *err)
+{
+    CHECK(wanted->offer < r->offers_count);
+    const struct offered_tool *tool = &r->tools[wanted->offer];
+    struct collected c = {.arena = r->arena, .model = {.max = MODEL_TEXT_BYTES_MAX}};
+    struct sg_call *call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
+    struct call_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
+    char *json = arena_copy(call_arena(call), wanted->arguments);
+    r->active_tool = tool;
+    r->route.surface->call_begin(r->talk, index, (struct str){0}, out);
+    int rc = 0;
+    if (arguments == NULL || json == NULL) {
+        (void)buf_puts(&c.model, "[invalid call] The arguments are too long.");
+        c.failed = true;
+    } else {
+        *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
+        call_start(call, invoke_tool, arguments);
+        rc = tool_follow(r, call, &c, err);
+        if (rc == 0) {
+            struct sg_error failure = {0};
+            if (call_result(call, &failure) != 0) {
+                tool_failed(r, tool, &c, &failure);
+            }
+        }
+        call_cancel(call);
+        call_wait_end(call); /* it may still look at this request */
+    }
+    if (rc == 0) {
+        tool_end(r, index, &c, out);
+    }
+    call_unref(call);
+    buf_clear(&c.model);
+    r->active_tool = NULL;
+    return rc;
+}
+
+void tool_refuse(struct request *r, size_t index, const char *model_text, struct buf *out)
+{
+    struct surface_result result = {.status = SURFACE_CALL_NOT_RUN,
+                                    .model_text = str_of(model_text)};
+    r->route.surface->call_end(r->talk, index, &result, out);
+}

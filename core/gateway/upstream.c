@@ -1,0 +1,363 @@
+/* Calling upstreams: which headers go up, which URL, and reading answers of HTTP servers and plugins alike. Messages
+ * about the connection name hosts and ports: they go to the log, and the client is told in general terms. */
+#include "gateway/upstream.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4, ERROR_BODY_BYTES_MAX = 64 * 1024 };
+
+/* A fault of the connection: the detail is kept for the log, the client hears what it can use. */
+static int hide_detail(struct request *r, struct sg_error *err)
+{
+    if (err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
+        return err->code;
+    }
+    snprintf(r->cause, sizeof r->cause, "%.511s", err->message);
+    return err->code == SG_E_TIMEOUT
+               ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
+               : error_set(err, SG_E_UNAVAILABLE,
+                           "The model server could not be reached or broke off its answer.");
+}
+
+static bool field_goes_up(struct request *r, struct str name)
+{
+    static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
+                                          "anthropic-beta", "openai-beta", NULL};
+    static const char *const never[] = {
+        "authorization",  "x-api-key",         "cookie",     "host",
+        "content-length", "transfer-encoding", "connection", "accept-encoding",
+        "expect",         "upgrade",           NULL};
+    for (const char *const *one = never; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return false;
+        }
+    }
+    for (const char *const *one = allowed; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return true;
+        }
+    }
+    if (str_eq_nocase(name, STR("idempotency-key"))) {
+        return r->turns <= 1; /* a later turn is another request */
+    }
+    if (name.len > 12 && str_eq_nocase((struct str){name.data, 12}, STR("x-stainless-"))) {
+        return true;
+    }
+    for (const char *const *one = r->gateway->config->server.forward_headers; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    size_t count = 0;
+    for (size_t i = 0; i < head->count; i++) {
+        if (field_goes_up(r, head->fields[i].name)) {
+            fields[count++] = (struct fetch_field){head->fields[i].name, head->fields[i].value};
+        }
+    }
+    const char *key = r->upstream->api_key;
+    if (key != NULL && r->route.surface_name != NULL &&
+        strcmp(r->route.surface_name, "messages") == 0) {
+        fields[count++] = (struct fetch_field){STR("x-api-key"), str_of(key)};
+    } else if (key != NULL) {
+        fields[count++] = (struct fetch_field){STR("Authorization"),
+                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
+    }
+    if (intercepted) {
+        fields[count++] = (struct fetch_field){STR("Accept-Encoding"), STR("identity")};
+    }
+    return count;
+}
+
+/* base_url, with /v1 where it names no path, then the client's path and query. */
+static const char *url_up(struct request *r)
+{
+    const char *base = r->upstream->base_url;
+    const char *host = strstr(base, "://") + 3;
+    const struct http_head *head = http_request_head(r->exchange);
+    return arena_printf(r->arena, "%s%s%s%s%.*s", base, strchr(host, '/') == NULL ? "/v1" : "",
+                        r->route.path, head->query.len > 0 ? "?" : "", (int)head->query.len,
+                        head->query.len > 0 ? head->query.data : "");
+}
+
+static int begin_http(struct upstream_call *call, struct str body, bool intercepted,
+                      struct sg_error *err)
+{
+    struct request *r = call->request;
+    struct fetch_field *fields = arena_get(r->arena, FIELDS_UP_MAX * sizeof *fields);
+    struct fetch_request request = {.method = "POST",
+                                    .url = url_up(r),
+                                    .fields = fields,
+                                    .fields_count = fields_up(r, intercepted, fields),
+                                    .body = body,
+                                    .has_body = true,
+                                    .connect_ms = r->upstream->connect_ms,
+                                    .first_byte_ms = r->upstream->first_byte_ms,
+                                    .silence_ms = r->upstream->silence_ms,
+                                    .deadline = r->deadline};
+    int rc = fetch_start(&request, r->arena, &call->fetch, err);
+    return rc == 0 ? 0 : hide_detail(r, err);
+}
+
+static int invoke_turn(const struct instance *instance, struct sg_call *call, void *arguments,
+                       struct sg_error *err)
+{
+    return instance->plugin->upstream->turn(instance->self, call, arguments, err);
+}
+
+static bool body_asks_for_stream(const struct request *r)
+{
+    const struct json_member *stream = json_find(r->body.members, r->body.count, "stream");
+    return stream != NULL && stream->value.type == JSON_TRUE;
+}
+
+static int begin_plugin(struct upstream_call *call, struct str body, bool stream,
+                        struct sg_error *err)
+{
+    struct request *r = call->request;
+    if (r->route.surface_name == NULL || !r->is_json) {
+        return error_set(err, SG_E_NOT_FOUND, "This model is not served at this path.");
+    }
+    call->plugin = call_new(r->upstream->instance, "turn", NULL, r->id, r->deadline);
+    struct arena *arena = call_arena(call->plugin);
+    struct sg_turn *turn = arena_alloc(arena, sizeof *turn);
+    char *copy = arena_copy(arena, body);
+    if (turn == NULL || copy == NULL) {
+        return error_set(err, SG_E_LIMIT, "The request is too large for this model's plugin.");
+    }
+    *turn = (struct sg_turn){
+        .surface = r->route.surface_name, .json = copy, .json_len = body.len, .stream = stream};
+    call_start(call->plugin, invoke_turn, turn);
+    return 0;
+}
+
+int upstream_call_begin(struct request *r, struct str body, bool intercepted,
+                        struct upstream_call *ret, struct sg_error *err)
+{
+    *ret = (struct upstream_call){.request = r};
+    bool stream = body_asks_for_stream(r) && !(intercepted && r->upstream->replay);
+    return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
+                                         : begin_http(ret, body, intercepted, err);
+}
+
+/* {"status": 429, "headers": {"retry-after": "1"}} */
+static int plugin_head(struct upstream_call *call, struct str text, struct sg_error *err)
+{
+    struct arena *arena = call->request->arena;
+    struct json_text head;
+    int64_t status = 200;
+    char *copy = arena_copy(arena, text);
+    int rc = json_scan((struct str){copy, text.len}, arena, &head, err);
+    const struct json_member *member =
+        rc == 0 ? json_find(head.members, head.count, "status") : NULL;
+    if (rc != 0 || (member != NULL &&
+                    (!json_int_of(member->value, &status) || status < 200 || status > 599))) {
+        return error_set(err, SG_E_INTERNAL, "the upstream plugin gave a head without meaning");
+    }
+    call->status = (int)status;
+    member = json_find(head.members, head.count, "headers");
+    if (member == NULL || member->value.type != JSON_OBJECT) {
+        return 0;
+    }
+    struct json_member *headers;
+    rc = json_members(member->value, "headers", arena, &headers, &call->fields_count, err);
+    if (rc != 0) {
+        return rc;
+    }
+    struct fetch_field *fields = arena_get(arena, (call->fields_count + 1) * sizeof *fields);
+    for (size_t i = 0; i < call->fields_count; i++) {
+        struct str value = headers[i].value.type == JSON_STRING
+                               ? json_text_of(headers[i].value, arena)
+                               : headers[i].value.raw;
+        fields[i] = (struct fetch_field){headers[i].key, value};
+    }
+    call->fields = fields;
+    return 0;
+}
+
+/* The next output of a plugin that matters here. 1: data, 0: the end. */
+static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
+{
+    for (;;) {
+        int rc = call_next(call->plugin, ret);
+        if (rc < 0) {
+            return error_set(err, -rc, "The request was given up.");
+        }
+        if (rc == 1 && ret->kind != SG_OUT_DATA && ret->kind != SG_OUT_HEAD) {
+            continue;
+        }
+        if (rc == 0) {
+            rc = call_result(call->plugin, err);
+            if (rc != 0) {
+                snprintf(call->request->cause, sizeof call->request->cause, "%.511s", err->message);
+            }
+            return -rc;
+        }
+        return rc;
+    }
+}
+
+static int head_plugin(struct upstream_call *call, struct sg_error *err)
+{
+    struct call_output output;
+    call->status = 200;
+    int rc = plugin_next(call, &output, err);
+    if (rc == 1 && output.kind == SG_OUT_HEAD) {
+        rc = plugin_head(call, output.data, err);
+        if (rc != 0) {
+            return rc;
+        }
+        rc = plugin_next(call, &output, err);
+    }
+    if (rc < 0) {
+        return hide_detail(call->request, err);
+    }
+    if (rc == 1) {
+        char *copy = arena_copy(call->request->arena, output.data);
+        call->held = (struct str){copy, output.data.len};
+    }
+    return 0;
+}
+
+struct str upstream_field(const struct upstream_call *call, const char *name)
+{
+    for (size_t i = 0; i < call->fields_count; i++) {
+        if (str_eq_nocase(call->fields[i].name, str_of(name))) {
+            return call->fields[i].value;
+        }
+    }
+    return (struct str){0};
+}
+
+static bool says_stream(const struct upstream_call *call)
+{
+    struct str type = upstream_field(call, "content-type");
+    if (type.data != NULL) {
+        return type.len >= 17 &&
+               str_eq_nocase((struct str){type.data, 17}, STR("text/event-stream"));
+    }
+    struct str first = str_trim(call->held);
+    return first.len > 0 && first.data[0] != '{';
+}
+
+int upstream_call_head(struct upstream_call *call, struct sg_error *err)
+{
+    if (call->plugin != NULL) {
+        int rc = head_plugin(call, err);
+        if (rc != 0) {
+            return rc;
+        }
+    } else {
+        struct fetch_reply reply;
+        int rc = fetch_head(call->fetch, &reply, err);
+        if (rc != 0) {
+            return hide_detail(call->request, err);
+        }
+        call->status = reply.status;
+        call->fields = reply.fields;
+        call->fields_count = reply.fields_count;
+    }
+    call->is_stream = says_stream(call);
+    return 0;
+}
+
+int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+{
+    if (call->plugin == NULL) {
+        int rc = fetch_read(call->fetch, ret_piece, err);
+        return rc == 0 ? 0 : hide_detail(call->request, err);
+    }
+    if (call->held.len > 0) {
+        *ret_piece = call->held;
+        call->held = (struct str){0};
+        return 0;
+    }
+    struct call_output output;
+    do {
+        int rc = plugin_next(call, &output, err);
+        if (rc < 0) {
+            return hide_detail(call->request, err);
+        }
+        if (rc == 0) {
+            *ret_piece = (struct str){0};
+            return 0;
+        }
+    } while (output.kind != SG_OUT_DATA || output.data.len == 0);
+    *ret_piece = output.data;
+    return 0;
+}
+
+void upstream_call_end(struct upstream_call *call)
+{
+    fetch_end(TAKE(call->fetch));
+    if (call->plugin != NULL) {
+        call_cancel(call->plugin);
+        call_unref(TAKE(call->plugin));
+    }
+}
+
+/* error.message, .code and .param of the body, where it is an error of one of the API forms. */
+static void read_error_body(struct request *r, struct str body, struct sg_error *err)
+{
+    struct json_text text;
+    struct json_member *members;
+    size_t count;
+    struct sg_error ignored = {0};
+    if (json_scan(body, r->arena, &text, &ignored) != 0) {
+        return;
+    }
+    const struct json_member *error = json_find(text.members, text.count, "error");
+    if (error == NULL || error->value.type != JSON_OBJECT ||
+        json_members(error->value, "error", r->arena, &members, &count, &ignored) != 0) {
+        return;
+    }
+    static const char *const names[] = {"message", "code", "param"};
+    char *const to[] = {err->message, err->reason, err->param};
+    const size_t sizes[] = {sizeof err->message, sizeof err->reason, sizeof err->param};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_member *member = json_find(members, count, names[i]);
+        if (member != NULL && member->value.type == JSON_STRING) {
+            struct str value = json_text_of(member->value, r->arena);
+            size_t len = utf8_cut(value, sizes[i] - 1);
+            memcpy(to[i], value.data, len);
+            to[i][len] = '\0';
+        }
+    }
+}
+
+int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
+{
+    struct request *r = call->request;
+    struct buf body = {.max = ERROR_BODY_BYTES_MAX};
+    struct sg_error ignored = {0};
+    struct str piece;
+    while (!body.overflow && upstream_call_read(call, &piece, &ignored) == 0 && piece.len > 0) {
+        (void)buf_append_str(&body, piece); /* what does not fit is not needed */
+    }
+    int code = call->status == 429  ? SG_E_LIMIT
+               : call->status < 500 ? SG_E_INVALID
+                                    : SG_E_UNAVAILABLE;
+    error_set(err, code, "The model server answered with status %d.", call->status);
+    read_error_body(r, buf_str(&body), err);
+    buf_clear(&body);
+    err->status = call->status >= 400 ? call->status : 502;
+    snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
+    if (call->status == 401) { /* the operator's key was refused, not the client's */
+        error_set(err, SG_E_UNAVAILABLE, "The model server refused the gateway's own credentials.");
+    }
+    struct str retry_after = upstream_field(call, "retry-after");
+    if (retry_after.len > 0 && http_value_valid(retry_after)) {
+        r->retry_after = (struct str){arena_copy(r->arena, retry_after), retry_after.len};
+    }
+    return code;
+}
