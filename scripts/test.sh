@@ -9,11 +9,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 jobs=$(nproc)
 
 check_format() {
-    local file wrong=()
+    local wrong
     cd "$project"
-    while read -r file; do
-        cmp --silent "$file" <(clang-format "$file") || wrong+=("$file")
-    done < <(find core plugins tests examples bench -name '*.[ch]' | sort)
+    mapfile -t wrong < <(find core plugins tests examples bench -name '*.[ch]' -print0 |
+        xargs -0 clang-format --dry-run 2>&1 | sed -n 's/^\([^:]*\):.*clang-format-violations.*/\1/p' | sort -u)
     ((${#wrong[@]} == 0)) || fail "not formatted; do: clang-format -i ${wrong[*]}"
 }
 
