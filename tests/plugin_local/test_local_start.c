@@ -124,12 +124,23 @@ static void a_system_without_user_namespaces_is_told_which_setting(void)
                 "user.max_user_namespaces is 0: set it to some thousands");
 }
 
+/* The kernel lets a new proc be mounted as long as any one of those that stand is wholly visible: all are covered. */
 static void covered_proc(void)
 {
     enter_namespaces(1000);
-    if (mount("/dev/null", "/proc/keys", NULL, MS_BIND, NULL) != 0) {
+    FILE *mounts = fopen("/proc/self/mounts", "re");
+    char line[4096], folder[2048], type[64], keys[2100];
+    int covered = 0;
+    while (mounts != NULL && fgets(line, sizeof line, mounts) != NULL) {
+        if (sscanf(line, "%*s %2047s %63s", folder, type) == 2 && strcmp(type, "proc") == 0) {
+            snprintf(keys, sizeof keys, "%s/keys", folder);
+            covered += mount("/dev/null", keys, NULL, MS_BIND, NULL) == 0;
+        }
+    }
+    if (mounts == NULL || covered == 0) {
         _exit(93);
     }
+    fclose(mounts);
 }
 
 static void a_covered_proc_is_told_with_its_remedies(void)
