@@ -67,7 +67,7 @@ struct container {
 
     /* Settings, copied at its creation (the sandbox is read-only), and not changed any more. */
     const struct sandbox *sandbox;
-    bool is_session;
+    bool is_session, carries_loss;   /* carries_loss: whether there may be a loss to take */
     int64_t life_ms, life_needed_ms; /* of a new one; left at the start of a run */
     char id[TABLE_ID_BYTES];         /* the clients' */
     char label[sizeof LABEL_PREFIX - 1 + RANDOM_ID_BYTES]; /* the provider's */
@@ -222,7 +222,7 @@ void reaper_init(struct registry *);
 
 /* ---- acting on containers; under the lock ---- */
 
-struct container *container_new(struct registry *, const struct lease *, const struct table_ref *,
+struct container *container_new(struct registry *, const struct lease *, const struct table_reply *,
                                 struct loop *home);
 struct container *container_ref(struct container *);
 void container_unref(struct container *); /* NULL is fine */

@@ -254,16 +254,17 @@ bool lease_take_loss(struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);
     struct registry *registry = lease->registry;
+    struct container *container = lease->container;
+    if (!container->carries_loss && !lease->has_lost) {
+        return false; /* asked for every piece of output: without the lock */
+    }
     registry_lock(registry);
-    bool is_alive = lease->container->state == CONTAINER_READY;
-    bool loss = is_alive && lease->has_lost;
-    if (is_alive && lease->is_session) {
-        loss = registry->table->ops->take_loss(registry->table, &lease->container->ref);
+    bool loss = container->state == CONTAINER_READY && lease->has_lost;
+    if (lease->is_session) {
+        loss = registry->table->ops->take_loss(registry->table, &container->ref);
     }
     registry_unlock(registry);
-    if (loss) {
-        lease->has_lost = false;
-    }
+    lease->has_lost = lease->has_lost && !loss;
     return loss;
 }
 
