@@ -204,6 +204,14 @@ class Gateway:
             parsed = [parse_log(line) for line in self.lines]
         return [p for p in parsed if p and (name is None or p.get("event") == name)]
 
+    def show_in_gdb(self):
+        """With SG_GDB set: every thread and fiber, for whoever reads the failure."""
+        if not os.environ.get("SG_GDB") or self.process.poll() is not None:
+            return
+        subprocess.run(["gdb", "--batch", "-p", str(self.pid), "-ex", "thread apply all backtrace",
+                        "-ex", f"source {ROOT / 'scripts' / 'gdb_fibers.py'}", "-ex", "fibers -b"],
+                       stdout=sys.stderr, stderr=subprocess.STDOUT, check=False)
+
     def wait_event(self, name, where=lambda event: True, patience=PATIENCE):
         """The first line of that event, now or when it comes."""
         end = time.monotonic() + patience
@@ -217,6 +225,7 @@ class Gateway:
                         return event
                 left = end - time.monotonic()
                 if self.ended or left <= 0:
+                    self.show_in_gdb()
                     state = "ended" if self.ended else "silent"
                     raise AssertionError(f"no event={name} ({state}); the log was:\n" + "\n".join(self.lines[-60:]))
                 self.changed.wait(left)
@@ -292,6 +301,7 @@ class Gateway:
             poll(lambda: not self.left_of(family), lambda: f"processes {self.left_of(family)} to end", 20)
         finally:
             if self.process.poll() is None:
+                self.show_in_gdb()
                 self.process.kill()
                 self.wait_end()
 
