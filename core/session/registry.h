@@ -1,11 +1,11 @@
 /* Containers and the sessions that own them: who may use which, how many there are, and that each one is deleted.
  *
- * A session's container is found by SHA-256 over (identity, session id), both with their lengths. States: creating →
+ * A session's container is found by SHA-256 over (identity, session id, sandbox), each with its length. States: creating →
  * ready → closing → gone (or lost), with a count of leases. One lock for the table, never held while waiting. Creation
  * and deletion run in fibers of the reaper, never in a request's, with calls and deadlines of their own.
  *
  * All functions that take a lease are for the fiber's loop that acquired it; a request may use one from several fibers
- * of that loop. docs/architecture.md has the rules and their reasons. */
+ * of that loop. docs/sessions.md has the rules and their reasons. */
 #ifndef SANDGATE_SESSION_REGISTRY_H
 #define SANDGATE_SESSION_REGISTRY_H
 
@@ -49,17 +49,23 @@ void registry_free(struct registry *); /* once the loops have stopped */
 
 struct acquire {
     struct str identity;
-    struct str session_id; /* empty: an ephemeral container, ended with its lease */
+    struct str session_id;   /* empty: an ephemeral container, ended with its lease */
+    struct str container_id; /* not empty: that container of the identity, and no other */
     const struct sandbox *sandbox;
     const char *request_id; /* for logs */
     int64_t deadline;
 };
 
-/* Waits for a container: the session's, a new one, or room for one. The caller that leaves (SG_E_CANCELLED) cancels its
+/* With a container id it never waits: SG_E_NOT_FOUND where the identity has none of that id.
+ * Waits for a container: the session's, a new one, or room for one. The caller that leaves (SG_E_CANCELLED) cancels its
  * wait, not the creation. SG_E_LIMIT: no room within wait_ms (the message says which limit); else the provider's
  * failure. */
 int registry_acquire(struct registry *, const struct acquire *, struct lease **ret,
                      struct sg_error *err);
+
+/* An ephemeral container is not deleted with the last lease then, but after so long without one (0: it is, again). Until
+ * then its identity can acquire it by its id. */
+void lease_keep(struct lease *, int64_t keep_ms);
 
 /* "cntr_…", ours; never the provider's handle. May change when a dead container was replaced. */
 const char *lease_container_id(const struct lease *);
@@ -80,6 +86,21 @@ int lease_file_list(struct lease *, const char *path, const struct sg_sink *, st
 /* Gives it back. An ephemeral container is deleted (at once, even while a cancelled run has not returned). Never waits.
  * NULL is fine. */
 void lease_release(struct lease *);
+
+struct container_info {
+    char container_id[48];
+    const char *sandbox;
+    bool is_session;
+    size_t leases;
+    int64_t created_unix_s;
+    int64_t idle_left_ms; /* until it expires; -1 while it has a lease */
+};
+
+/* The containers of an identity that are ready, in an array for the caller to free(). Any thread. */
+size_t registry_list(struct registry *, struct str identity, struct container_info **ret);
+
+/* Ends a container at its identity's wish, in use or not; false where it has none of that id. Any thread. */
+bool registry_end(struct registry *, struct str identity, struct str container_id);
 
 struct registry_stats { /* any thread */
     size_t creating, ready, closing, lost, leases, sessions;
