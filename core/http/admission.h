@@ -16,5 +16,6 @@ void admission_give(size_t count);
 size_t admission_used(void);
 size_t admission_limit(void);           /* what may be taken in all */
 size_t admission_connections_max(void); /* (limit − fixed) / 2 */
+bool admission_is_near(void);           /* seven eighths are taken: time to close what is idle */
 
 #endif

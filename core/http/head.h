@@ -1,7 +1,7 @@
 /* HTTP/1.1 heads, read strictly (RFC 9112). Pure.
  *
  * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two
- * Content-Length, codings other than exactly "chunked", a space before the colon, folded lines, bare CR or LF, NUL and
+ * Content-Length, codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded lines, bare CR or LF, NUL and
  * other control characters, a missing or second Host in 1.1, bad methods, targets that are not origin-form (absolute
  * form is accepted when its authority equals Host; "*" only for OPTIONS). Too long or too many: status 431. */
 #ifndef SANDGATE_HTTP_HEAD_H
@@ -19,7 +19,7 @@ struct http_field {
 
 struct http_head {
     struct str method;
-    struct str target; /* as sent: path and query */
+    struct str target; /* as sent: path and query; of an absolute form without scheme and authority */
     struct str path;   /* of the target, still encoded */
     struct str query;  /* after '?', or empty */
     int minor;         /* HTTP/1.minor */
@@ -30,11 +30,12 @@ struct http_head {
     struct str host;
 };
 
-/* Bytes of a whole head (up to and with its empty line) at the start of `data`, or 0 while more is needed. Empty lines
- * before it count to it (one CRLF is tolerated, as RFC 9112 2.2 has it). */
+/* Bytes of a whole head (up to and with its empty line) at the start of `data`, or 0 while more is needed. One CRLF
+ * before it is tolerated and counts to it (RFC 9112 2.2). Lines may end in a bare LF here, so that such a head is
+ * refused at once instead of being waited for. */
 size_t http_head_length(struct str data);
 
-/* Parses exactly one head; borrows `data`. On failure err->status is 400, 431, 501 (unknown coding) or 505. */
+/* Parses exactly one head; borrows `data`. On failure err->status is 400, 417, 431, 501 (unknown coding) or 505. */
 int http_head_parse(struct str data, struct http_head *ret, struct sg_error *err);
 
 /* First field of that name, case-insensitively; a NULL data if absent. */
@@ -53,14 +54,20 @@ bool http_is_hop_by_hop(struct str name, struct str connection);
 
 const char *http_reason(int status); /* "Not Found" */
 
-/* An incremental reader of chunked bodies, for requests. Feed bytes; it hands back decoded spans in place. */
+/* Extensions and trailers of one body, all together; more makes it a broken one. */
+#define HTTP_CHUNKS_EXTRA_BYTES (16 * KIB)
+
+/* An incremental reader of chunked bodies, for requests. Feed bytes; it hands back decoded spans in place. All zero is
+ * its start. */
 struct http_chunks {
     int state;
-    uint64_t left;
-    size_t line; /* bytes of the current size or trailer line */
+    unsigned digits; /* of the current size */
+    uint64_t left;   /* of the current chunk */
+    size_t extra;    /* bytes of extensions and trailers so far */
 };
-/* Consumes from `data`: *ret_used bytes, of which *ret_span is body (may be empty). Returns 1 when the body has ended, 0
- * for more, -1 for a broken one. */
+/* Consumes from `data`: *ret_used bytes, of which *ret_span is body (may be empty). Stops behind a span: call again
+ * while bytes are left. Returns 1 when the body has ended (the bytes behind are not used), 0 for more, -1 for a broken
+ * one. */
 int http_chunks_feed(struct http_chunks *, struct str data, size_t *ret_used, struct str *ret_span);
 
 #endif

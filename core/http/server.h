@@ -2,8 +2,9 @@
  * the handler runs in it and writes straight down.
  *
  * Deadlines: header, body silence, idle, write (base/limits.h). A client that leaves (close or half-close) while its
- * exchange is being answered is noticed at once: the fiber is cancelled. One exchange at a time: a pipelined next
- * request waits in the socket. */
+ * exchange is being answered is noticed at once: the fiber is cancelled. (Half-close counts as leaving, since the one cannot be
+ * told from the other: clients keep their side open until they have the answer.) One exchange at a time: a pipelined next
+ * request waits in the socket. A request that cannot be read is answered by the core, in the form of OpenAI's errors. */
 #ifndef SANDGATE_HTTP_SERVER_H
 #define SANDGATE_HTTP_SERVER_H
 
@@ -13,6 +14,11 @@
 #include "loop/loop.h"
 
 #include <sys/socket.h>
+
+/* Connections on each loop that were answered 503 and stay for a second until the client has read it; a loop holds a
+ * listener and a spare descriptor besides. The process's start counts them among admission_init()'s `fixed`. */
+#define HTTP_SERVER_REJECTED_MAX 32
+#define HTTP_SERVER_LOOP_DESCRIPTORS (HTTP_SERVER_REJECTED_MAX + 2)
 
 struct http_server;   /* for all loops */
 struct http_exchange; /* one request and its answer; lives during the handler */
@@ -38,7 +44,7 @@ void http_server_start(struct http_server *); /* accepts on every loop */
 void http_server_drain(struct http_server *);
 size_t http_server_busy(struct http_server *); /* exchanges in progress, all loops; any thread */
 void http_server_cancel(
-    struct http_server *); /* cancels every fiber that is still in an exchange */
+    struct http_server *); /* cancels the fiber of every connection that is left; any thread */
 void http_server_free(
     struct http_server *); /* after drain, once busy is 0 and no connection is left */
 size_t http_server_connections(struct http_server *);  /* open, all loops; any thread */
@@ -61,11 +67,13 @@ struct http_answer_field {
 int http_answer(struct http_exchange *, int status, const struct http_answer_field *, size_t count,
                 struct str body, struct sg_error *err);
 
-/* A streamed one: chunked (or until close for HTTP/1.0), or with its length if content_length >= 0. Writing waits while
- * the client takes nothing, so memory stays bounded. An error means that the client is gone. */
+/* A streamed one: chunked (or until close for HTTP/1.0), or with its length if content_length >= 0. Its head goes out
+ * with the first write, or with http_answer_flush() or the end. Writing waits while the client takes nothing, so memory
+ * stays bounded. An error means that the client is gone. */
 int http_answer_begin(struct http_exchange *, int status, const struct http_answer_field *,
                       size_t count, int64_t content_length, struct sg_error *err);
 int http_answer_write(struct http_exchange *, struct str data, struct sg_error *err);
+int http_answer_flush(struct http_exchange *, struct sg_error *err); /* the head, without waiting for a write */
 int http_answer_end(struct http_exchange *, struct sg_error *err);
 
 /* Breaks the connection off: for a relayed answer that was cut short, so that the client sees it as cut. */

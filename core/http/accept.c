@@ -1,0 +1,221 @@
+/* A loop's listener: takes connections, and answers 503 at once to those for which there is no room. */
+#include "http/admission.h"
+#include "http/server_internal.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ACCEPT_BATCH 64 /* connections taken in one go */
+
+static const struct timeval retry_after = {.tv_usec = 100 * 1000};
+static const struct timeval rejected_stay = {.tv_sec = 1};
+
+const char *server_loop_date(struct server_loop *home)
+{
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    int64_t now = clock_unix_s();
+    if (now != home->date_s) {
+        time_t seconds = (time_t)now;
+        struct tm tm;
+        CHECK(gmtime_r(&seconds, &tm) != NULL);
+        (void)snprintf(home->date, sizeof home->date, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+                       days + tm.tm_wday * 3, (unsigned)tm.tm_mday % 100, months + tm.tm_mon * 3,
+                       (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100,
+                       (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+        home->date_s = now;
+    }
+    return home->date;
+}
+
+/* ---- saying no ---- */
+
+static void rejected_close(struct rejected *rejected)
+{
+    TAILQ_REMOVE(&rejected->home->rejected, rejected, link);
+    rejected->home->rejected_count--;
+    (void)event_del(&rejected->event); /* has no effect on one that is not added */
+    (void)close(rejected->fd);         /* the answer went out or did not */
+    free(rejected);
+}
+
+void rejected_close_all(struct server_loop *home)
+{
+    while (!TAILQ_EMPTY(&home->rejected)) {
+        rejected_close(TAILQ_FIRST(&home->rejected));
+    }
+}
+
+/* Drops what the client still sends, so that closing does not reset the connection before it has read the answer. */
+static bool drop_input(int fd)
+{
+    ssize_t count = recv(fd, NULL, (size_t)1 << 20, MSG_DONTWAIT | MSG_TRUNC);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void rejected_ready(int fd, short what, void *arg)
+{
+    if ((what & EV_TIMEOUT) != 0 || !drop_input(fd)) {
+        rejected_close(arg);
+    }
+}
+
+/* It stays for a second at most, and is never woken by more than its own input within it. */
+static void rejected_keep(struct server_loop *home, int fd)
+{
+    struct rejected *rejected = check_alloc(calloc(1, sizeof *rejected));
+    rejected->fd = fd;
+    rejected->home = home;
+    CHECK(event_assign(&rejected->event, loop_base(home->loop), fd, EV_READ | EV_PERSIST,
+                       rejected_ready, rejected) == 0);
+    TAILQ_INSERT_TAIL(&home->rejected, rejected, link);
+    home->rejected_count++;
+    if (event_add(&rejected->event, &rejected_stay) != 0) {
+        rejected_close(rejected);
+    }
+}
+
+static void reject(struct server_loop *home, int fd)
+{
+    static const char body[] =
+        "{\"error\":{\"message\":\"the server has no room for another connection; try again "
+        "later\",\"type\":\"server_error\",\"param\":null,\"code\":\"overloaded\"}}";
+    char answer[512];
+    int len = snprintf(answer, sizeof answer,
+                       "HTTP/1.1 503 Service Unavailable\r\ndate: %s\r\nretry-after: 1\r\n"
+                       "content-type: application/json\r\ncontent-length: %zu\r\n"
+                       "connection: close\r\n\r\n%s",
+                       server_loop_date(home), sizeof body - 1, body);
+    CHECK(len > 0 && (size_t)len < sizeof answer);
+    /* A fresh socket has room for it; a client that is gone already needs none. */
+    (void)send(fd, answer, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)shutdown(fd, SHUT_WR);
+    (void)drop_input(fd);
+    if (home->rejected_count < HTTP_SERVER_REJECTED_MAX) {
+        rejected_keep(home, fd);
+    } else {
+        (void)close(fd); /* the answer is on its way */
+    }
+}
+
+/* ---- taking connections ---- */
+
+static void log_no_descriptor(int error)
+{
+    struct log_line line;
+    log_begin(&line, SG_WARN, "accept_failed");
+    log_text(&line, "reason", strerror(error));
+    log_end(&line);
+}
+
+/* Leaves the listener alone for a moment: what it cannot take would wake it without end. */
+static void listener_pause(struct server_loop *home)
+{
+    (void)event_del(&home->accept_event); /* it is added again below */
+    CHECK(evtimer_add(&home->retry_event, &retry_after) == 0);
+}
+
+static void listener_resume(int fd, short what, void *arg)
+{
+    struct server_loop *home = arg;
+    (void)fd, (void)what;
+    if (home->is_accepting && event_add(&home->accept_event, NULL) != 0) {
+        listener_pause(home);
+    }
+}
+
+/* The process has no descriptor left, against all counting: the spare one serves to tell one client so. */
+static void shed_one(struct server_loop *home)
+{
+    if (home->spare_fd >= 0) {
+        (void)close(home->spare_fd); /* nothing was written that could be lost */
+        int fd = accept4(home->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n"
+                                         "content-length: 0\r\nconnection: close\r\n\r\n";
+            /* As in reject(). */
+            (void)send(fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+            (void)close(fd);
+        }
+    }
+    home->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void take(struct server_loop *home, int fd, const struct sockaddr_storage *address)
+{
+    size_t count = http_server_connections(home->server), max = admission_connections_max();
+    if (admission_is_near() || count >= max - max / 8) {
+        (void)connection_close_idle(home); /* there may be none */
+    }
+    if (count >= max || !admission_take(1)) {
+        reject(home, fd);
+    } else if (!connection_start(home, fd, address)) {
+        admission_give(1);
+        reject(home, fd);
+    }
+}
+
+/* False when there is nothing more to take. */
+static bool accept_one(struct server_loop *home)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    int fd = accept4(home->listen_fd, (void *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        take(home, fd, &address);
+        return true;
+    }
+    if (errno == EAGAIN) {
+        return false;
+    }
+    if (errno == EMFILE || errno == ENFILE) {
+        log_no_descriptor(errno);
+        shed_one(home);
+        listener_pause(home);
+        return false;
+    }
+    if (errno == ENOMEM || errno == ENOBUFS) {
+        log_no_descriptor(errno);
+        listener_pause(home);
+        return false;
+    }
+    return true; /* that one connection has failed (accept(2)): the next */
+}
+
+static void listener_ready(int fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    for (int i = 0; i < ACCEPT_BATCH && accept_one(arg); i++) {
+    }
+}
+
+void listener_start(struct server_loop *home)
+{
+    struct event_base *base = loop_base(home->loop);
+    CHECK(event_assign(&home->accept_event, base, home->listen_fd, EV_READ | EV_PERSIST,
+                       listener_ready, home) == 0);
+    CHECK(evtimer_assign(&home->retry_event, base, listener_resume, home) == 0);
+    CHECK(event_add(&home->accept_event, NULL) == 0);
+    home->is_accepting = true;
+}
+
+void listener_stop(struct server_loop *home)
+{
+    if (!home->is_accepting) {
+        return;
+    }
+    while (accept_one(home)) { /* clients whose connection the kernel has accepted already */
+    }
+    home->is_accepting = false;
+    (void)event_del(&home->accept_event); /* has no effect on one that is not added */
+    (void)evtimer_del(&home->retry_event);
+    (void)close(home->listen_fd); /* nothing was written that could be lost */
+    home->listen_fd = -1;
+}

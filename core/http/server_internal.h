@@ -1,0 +1,133 @@
+/* What the files of the HTTP front share: server.c (all loops), accept.c (a listener), conn.c (a connection's fiber),
+ * body.c (reading) and answer.c (writing). Tests include it for http_server_tune() alone. */
+#ifndef SANDGATE_HTTP_SERVER_INTERNAL_H
+#define SANDGATE_HTTP_SERVER_INTERNAL_H
+
+#include "base/check.h"
+#include "http/server.h"
+
+#include <event2/event_struct.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+#define SERVER_MAGIC 0x48535256u     /* "HSRV" */
+#define CONNECTION_MAGIC 0x434F4E4Eu /* "CONN" */
+#define EXCHANGE_MAGIC 0x45584348u   /* "EXCH" */
+
+#define DATE_BYTES 30 /* "Sun, 06 Nov 1994 08:49:37 GMT" and a NUL */
+
+struct http_tuning { /* the deadlines of base/limits.h, shorter in tests */
+    int64_t header_ms, body_silence_ms, idle_ms, write_ms, linger_ms;
+};
+
+/* Before http_server_start(). */
+void http_server_tune(struct http_server *, const struct http_tuning *);
+
+/* A connection that was answered 503 at once; it stays a moment so that the answer is not lost to a reset. */
+struct rejected {
+    int fd;
+    struct server_loop *home;
+    struct event event;
+    TAILQ_ENTRY(rejected) link;
+};
+
+/* One loop's part of the server; touched by its thread, but for the two counts. */
+struct server_loop {
+    struct http_server *server;
+    struct loop *loop;
+    int listen_fd;
+    int spare_fd; /* given up for a moment where accept() meets EMFILE */
+    bool is_accepting, is_draining;
+    struct event accept_event, retry_event;
+    TAILQ_HEAD(, connection) connections;
+    TAILQ_HEAD(, connection) idle; /* the longest idle first */
+    TAILQ_HEAD(, rejected) rejected;
+    size_t rejected_count;
+    atomic_size_t connections_count, busy_count;
+    int64_t date_s;
+    char date[DATE_BYTES];
+};
+
+struct http_server {
+    uint32_t magic;
+    atomic_size_t refs; /* the owner's and one for each posted task */
+    http_handler *handle;
+    void *ctx;
+    uint16_t port;
+    bool is_started;
+    struct http_tuning tuning;
+    size_t loops_count;
+    struct server_loop loops[];
+};
+
+struct connection {
+    uint32_t magic;
+    int fd;
+    struct server_loop *home;
+    struct fiber *fiber;
+    struct fiber_watch *watch;
+    struct http_exchange *exchange; /* while a handler runs */
+    bool is_gone;                   /* the client closed or half-closed */
+    bool is_idle;                   /* it stands in home->idle */
+    bool must_reset;                /* at its end the client shall see a cut, not an end */
+    struct buf in;                  /* read and not yet used */
+    struct buf head;                /* of the exchange */
+    struct buf out;                 /* an answer's head that was not yet sent */
+    struct sockaddr_storage address;
+    char address_text[64]; /* filled when it is asked for */
+    TAILQ_ENTRY(connection) link, idle_link;
+};
+
+enum body_state { BODY_UNREAD, BODY_DONE, BODY_BROKEN };
+enum answer_state { ANSWER_NONE, ANSWER_BEGUN, ANSWER_ENDED, ANSWER_BROKEN };
+
+struct http_exchange {
+    uint32_t magic;
+    struct connection *connection;
+    enum body_state body;
+    uint64_t body_left; /* with a length */
+    struct http_chunks chunks;
+    enum answer_state answer;
+    int status;
+    bool keep_alive;   /* after the answer */
+    bool is_chunked;   /* the answer */
+    bool is_bodyless;  /* HEAD, 204, 304 */
+    int64_t body_size; /* the answer's, -1: not known before */
+    uint64_t body_bytes;
+    struct http_head head; /* last, as it is large */
+};
+
+/* ---- accept.c ---- */
+void listener_start(struct server_loop *);
+void listener_stop(struct server_loop *); /* takes what waits in its queue, then closes it */
+void rejected_close_all(struct server_loop *);
+const char *server_loop_date(struct server_loop *); /* now, as HTTP writes it */
+
+/* ---- conn.c ---- */
+/* Takes the descriptor; false (and it stays the caller's) where no fiber can be had. */
+bool connection_start(struct server_loop *, int fd, const struct sockaddr_storage *);
+/* Closes the connection that has been idle for the longest time; false if there is none. */
+bool connection_close_idle(struct server_loop *);
+
+/* Appends what there is, at most `room` bytes. 0, SG_E_TIMEOUT, or SG_E_CANCELLED where the client or the fiber is
+ * gone. Waits. */
+int connection_read(struct connection *, struct buf *into, size_t room, int64_t deadline);
+/* Sends all of it; changes the vectors. 0, or SG_E_TIMEOUT or SG_E_CANCELLED: nothing more can be sent. Waits. */
+int connection_send(struct connection *, struct iovec *, size_t count);
+
+/* ---- body.c ---- */
+void body_init(struct http_exchange *);
+/* Drops a body that nobody wanted, as far as it has come already. */
+void body_skip_buffered(struct http_exchange *);
+
+/* ---- answer.c ---- */
+/* The error of a request that no handler saw, or did not answer, in the form of OpenAI's API. */
+void answer_error(struct http_exchange *, const struct sg_error *);
+
+static inline struct server_loop *exchange_home(const struct http_exchange *exchange)
+{
+    return exchange->connection->home;
+}
+
+#endif
