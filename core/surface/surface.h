@@ -58,7 +58,7 @@ struct surface_turn { /* what a turn came to */
     const struct surface_call *calls;
     size_t calls_count;
     bool has_client_calls; /* the client's functions are called: the answer ends with this turn */
-    bool length;           /* ended by the token limit: nothing is run */
+    bool length;           /* ended by the token limit, or it left nothing of it: nothing is run */
     bool has_text;
     struct surface_usage usage;
 };
@@ -96,7 +96,9 @@ struct surface {
     bool (*runs_nothing)(
         const struct surface_exchange *); /* tool choice none: no tool of ours is run */
 
-    /* Appends the body of the next turn to `ret`. SG_E_LIMIT beyond LIMIT_BODY_BYTES. */
+    /* Appends the body of the next turn to `ret`; may be asked again, also with other results for the last turn's calls.
+     * SG_E_LIMIT beyond LIMIT_BODY_BYTES, and with reason "token_limit" where the client's token limit is used up: then
+     * the answer ends as it is (a turn whose calls no turn could follow says `length` already). */
     int (*turn_request)(struct surface_exchange *, const struct surface_turn_options *,
                         struct buf *ret, struct sg_error *err);
 

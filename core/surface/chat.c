@@ -1,0 +1,127 @@
+/* The chat surface, /v1/chat/completions: its table of functions, and an exchange's life. */
+#include "surface/chat.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+
+struct chat *chat_of(struct surface_exchange *exchange)
+{
+    struct chat *chat = (struct chat *)exchange;
+    CHECK_MAGIC(chat, CHAT_MAGIC);
+    return chat;
+}
+
+const struct chat *chat_of_const(const struct surface_exchange *exchange)
+{
+    const struct chat *chat = (const struct chat *)exchange;
+    CHECK_MAGIC(chat, CHAT_MAGIC);
+    return chat;
+}
+
+static int chat_looks_for(const struct json_text *body, const struct surface_offer *offers,
+                          size_t count, struct arena *arena, bool *ret, struct sg_error *err)
+{
+    struct chat_request request;
+    int code = chat_tools_read(&request, body, offers, count, arena, err);
+    if (code == SG_OK) {
+        *ret = request.names_hosted || (count > 0 && chat_history_is_ours(&request));
+    }
+    return code;
+}
+
+static int chat_open(const struct surface_input *input, struct arena *arena,
+                     struct surface_exchange **ret, struct sg_error *err)
+{
+    struct chat_request request;
+    int code =
+        chat_tools_read(&request, input->body, input->offers, input->offers_count, arena, err);
+    if (code == SG_OK) {
+        code = chat_request_read(&request, arena, err);
+    }
+    if (code != SG_OK) {
+        return code;
+    }
+    struct chat *chat = check_alloc(calloc(1, sizeof *chat));
+    chat->magic = CHAT_MAGIC;
+    chat->arena = arena;
+    chat->request = request;
+    chat->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
+    chat->used = (struct surface_usage){-1, -1, -1};
+    *ret = (struct surface_exchange *)chat;
+    return SG_OK;
+}
+
+static void chat_free(struct surface_exchange *exchange)
+{
+    if (exchange == NULL) {
+        return;
+    }
+    struct chat *chat = chat_of(exchange);
+    chat_turn_free(chat->turn);
+    chat_turn_free(chat->last);
+    struct buf *const owned[] = {&chat->history, &chat->id,     &chat->created,
+                                 &chat->model,   &chat->before, &chat->fingerprint,
+                                 &chat->tier,    &chat->usage,  &chat->runs};
+    for (size_t i = 0; i < COUNT_OF(owned); i++) {
+        buf_clear(owned[i]);
+    }
+    chat->magic = 0;
+    free(chat);
+}
+
+static bool chat_wants_stream(const struct surface_exchange *exchange)
+{
+    return chat_of_const(exchange)->request.wants_stream;
+}
+
+static bool chat_runs_nothing(const struct surface_exchange *exchange)
+{
+    return chat_of_const(exchange)->request.choice.kind == CHAT_CHOICE_NONE;
+}
+
+static void chat_call_begin(struct surface_exchange *exchange, size_t call, struct str container_id,
+                            struct buf *out)
+{
+    (void)container_id, (void)out; /* chat shows nothing while a tool runs */
+    const struct chat *chat = chat_of(exchange);
+    CHECK(chat->last != NULL);
+    CHECK(call < chat->last->ours_count);
+}
+
+static int chat_finish(struct surface_exchange *exchange, struct str closing, struct buf *out,
+                       struct sg_error *err)
+{
+    struct chat *chat = chat_of(exchange);
+    if (!chat->request.wants_stream) {
+        return chat_answer_write(chat, closing, out, err);
+    }
+    chat_stream_finish(chat, closing, out);
+    return SG_OK;
+}
+
+static struct surface_usage chat_usage(const struct surface_exchange *exchange)
+{
+    return chat_of_const(exchange)->used;
+}
+
+const struct surface surface_chat = {
+    .name = "chat",
+    .path = "/chat/completions",
+    .looks_for = chat_looks_for,
+    .open = chat_open,
+    .free = chat_free,
+    .wants_stream = chat_wants_stream,
+    .runs_nothing = chat_runs_nothing,
+    .turn_request = chat_turn_request,
+    .turn_begin = chat_turn_begin,
+    .turn_feed = chat_turn_feed,
+    .turn_end = chat_turn_end,
+    .call_begin = chat_call_begin,
+    .call_end = chat_call_end,
+    .finish = chat_finish,
+    .fail = chat_fail,
+    .usage = chat_usage,
+    .keep_alive = ": keep-alive\n\n",
+    .error_body = chat_error_body,
+};

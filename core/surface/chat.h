@@ -1,0 +1,263 @@
+/* The chat surface's own structs, shared by chat*.c only.
+ *
+ * Text travels as "inner" text: the bytes between the quotes of a JSON string, as the upstream wrote them. Pieces of it
+ * join without decoding (halves of surrogate pairs meet again), and what goes up and down is what came. */
+#ifndef SANDGATE_SURFACE_CHAT_H
+#define SANDGATE_SURFACE_CHAT_H
+
+#include "http/sse.h"
+#include "surface/surface.h"
+
+enum {
+    CHAT_CALLS_MAX = 128, /* tool calls of one turn, ours and the client's */
+    CHAT_FIELDS_MAX = 64  /* message fields of one turn that we do not know by name */
+};
+
+/* ---- the request ---- */
+
+struct chat_offer {        /* what became of an offer in this request */
+    bool shown;            /* its function is in `tools` */
+    bool appended;         /* not named by the client, but always offered */
+    struct str name;       /* of its function */
+    struct str definition; /* its entry of `tools` */
+};
+
+struct chat_entry { /* an element of the client's `tools` */
+    struct json_value value;
+    int offer;                /* the one that answers it; -1: the client's own, or another's */
+    bool first;               /* of its offer: the function takes its place, the others go */
+    struct str function;      /* the name of a function of the client's own; else empty */
+    struct str cache_control; /* raw; else empty */
+};
+
+enum chat_choice_kind {
+    CHAT_CHOICE_LEFT, /* absent, auto, or something that is not ours to understand */
+    CHAT_CHOICE_NONE,
+    CHAT_CHOICE_REQUIRED,
+    CHAT_CHOICE_OURS,   /* a hosted tool is forced */
+    CHAT_CHOICE_CLIENT, /* a tool of the client's own is forced */
+    CHAT_CHOICE_ALLOWED /* a list of allowed tools */
+};
+
+struct chat_choice {
+    enum chat_choice_kind kind;
+    size_t offer;           /* OURS */
+    bool mode_required;     /* ALLOWED */
+    struct json_value mode; /* ALLOWED; raw is empty if absent */
+    struct json_value list; /* ALLOWED */
+    struct json_value
+        *tools; /* ALLOWED: the elements of the list, and the offer that each names or -1 */
+    int *tool_offers;
+    size_t tools_count;
+};
+
+struct chat_request {
+    const struct json_text *body;
+    const struct surface_offer *offers;
+    size_t offers_count;
+    struct chat_offer *shown; /* one for each offer */
+    struct chat_entry *entries;
+    size_t entries_count;
+    bool names_hosted; /* an offer is shown */
+    const struct json_member *tools, *tool_choice, *messages, *stream, *stream_options;
+    struct json_member *stream_option_members;
+    size_t stream_option_count;
+    struct chat_choice choice;
+    bool wants_stream, include_usage, parallel_off, holds_text;
+    struct splice cuts; /* of `executed_tools` in messages */
+    bool messages_empty;
+};
+
+/* ---- a turn ---- */
+
+struct chat_call {
+    struct buf id, name;  /* the upstream's, decoded */
+    struct buf shown_id;  /* in history and towards the client: that, or one of ours */
+    struct buf arguments; /* inner text */
+    struct buf extras, function_extras; /* members that we do not know: `,"key":value`… */
+    bool not_text;                      /* the arguments came as an object */
+    bool custom;                        /* of the client's custom tools: the text is `input` */
+    bool has_index, touched;            /* touched: by the chunk that is read */
+    int64_t index;                      /* the upstream's */
+    unsigned depth;                     /* of the arguments so far: to see where an object ends */
+    bool in_string, escaped, complete;
+
+    int offer;              /* when the turn has ended: whose it is; -1: the client's */
+    bool dropped;           /* neither run nor shown */
+    bool released;          /* the client has its head */
+    size_t client_index;    /* its index towards the client */
+    size_t arguments_given; /* bytes of them that the client has */
+    struct str history;     /* inner text of its arguments as they go up: a JSON object */
+
+    bool has_result;
+    struct buf result; /* what the model is told */
+    struct buf run;    /* its entry of `executed_tools`, but for the index; empty if not shown */
+};
+
+struct chat_field { /* a field of the message, joined from its pieces */
+    struct str key_raw;
+    enum json_type
+        type; /* JSON_STRING: value is inner text; JSON_ARRAY: elements with commas; else the last one, raw */
+    struct buf value;
+};
+
+struct
+    chat_chunk { /* of the upstream, read; a whole answer has the same form with `message` for `delta` */
+    bool is_answer;
+    struct json_text text;
+    struct json_value choices, choice, delta; /* raw is empty where there is none */
+    struct json_member *choice_members, *delta_members;
+    size_t choice_count, delta_count;
+    bool has_delta;
+    bool has_text; /* text or a refusal */
+};
+
+struct chat_turn {
+    struct arena *arena;
+    bool is_stream, whole, done, has_text;
+    bool text_begun; /* the separator from earlier text is behind us */
+    bool text_given; /* the client has, or will have, its text */
+    size_t kept_bytes;
+    struct sse_reader reader; /* of a stream */
+    struct buf json;          /* a JSON answer, and what it says: */
+    struct chat_chunk answer;
+    struct buf text; /* inner text */
+    struct chat_field *fields;
+    size_t fields_count;
+    struct chat_call **calls;
+    size_t calls_count, group_first;
+    struct buf finish_reason; /* decoded */
+    struct buf usage;         /* raw */
+    struct buf finish_chunk;  /* raw; the one with the finish reason */
+    bool finish_has_text;
+    struct buf held;      /* chunks of text that may have to be dropped */
+    struct buf assistant; /* the message as it goes up */
+    struct surface_call *ours;
+    struct chat_call **ours_calls;
+    size_t ours_count;
+    struct surface_usage used;
+};
+
+struct chat {
+    uint32_t magic;
+    struct arena *arena;
+    struct str answer_id;
+    struct chat_request request;
+    struct chat_turn *turn; /* the one that is read */
+    struct chat_turn *last; /* the last whole one */
+    size_t turns;           /* whole ones */
+    bool call_made;
+    struct buf history;            /* messages of the turns before `last`, each behind a comma */
+    struct buf id, created, model; /* raw, of the first turn */
+    struct buf fingerprint, tier;  /* raw, of the last stream that told them */
+    bool role_given,
+        text_before;   /* text_before: the client has text of a turn before the one that is read */
+    struct buf before; /* inner text of the turns before `last`, for a JSON answer */
+    size_t client_calls; /* released */
+    struct buf usage;    /* the sum, raw */
+    struct surface_usage used;
+    struct buf runs; /* entries of `executed_tools` of the turns before `last` */
+    size_t runs_count;
+};
+
+/* ---- chat_request.c, chat_choice.c ---- */
+
+/* Finds what the client's tools name. Fails on duplicates in entries and on more than LIMIT_TOOLS. */
+int chat_tools_read(struct chat_request *, const struct json_text *body,
+                    const struct surface_offer *, size_t count, struct arena *,
+                    struct sg_error *err);
+int chat_request_read(struct chat_request *, struct arena *, struct sg_error *err);
+/* Is this tool type, or name of a hosted tool, one that the offer answers? */
+bool chat_offer_answers(const struct surface_offer *, struct str type);
+bool chat_history_is_ours(const struct chat_request *);
+int chat_choice_read(struct chat_request *, struct arena *, struct sg_error *err);
+/* The value of tool_choice for a turn as edits of the body; *ret_cut if the member has to go, *ret_put (else NULL) where
+ * it is not there and has to be added. */
+void chat_choice_edit(const struct chat *, const struct surface_turn_options *, bool tools_left,
+                      struct splice *, bool *ret_cut, const char **ret_put);
+
+/* ---- chat_body.c ---- */
+int chat_turn_request(struct surface_exchange *, const struct surface_turn_options *,
+                      struct buf *ret, struct sg_error *err);
+/* What is left of the client's token limit; -1: no limit, or usage unknown. */
+int64_t chat_tokens_left(const struct chat *, const struct json_member *limit);
+bool chat_tokens_spent(const struct chat *);
+/* Appends the messages of a turn and its results, each behind a comma. */
+void chat_messages_put(const struct chat_turn *, struct buf *out);
+
+/* ---- chat_calls.c ---- */
+/* One element of `tool_calls`; `position` within its array. */
+int chat_call_take(struct chat_turn *, struct json_value entry, size_t position, bool streamed,
+                   struct sg_error *err);
+void chat_calls_settle(struct chat *, struct chat_turn *);
+void chat_call_free(struct chat_call *);
+/* The call as JSON. For the client with its arguments as they are, for the upstream with valid ones. */
+void chat_call_put(const struct chat_call *, bool upwards, struct buf *out);
+/* The offer whose function has this name; -1: none. */
+int chat_offer_of(const struct chat *, struct str name);
+/* Decides the id that is shown: one of ours if the call has none, or another of the turn has the same. */
+void chat_call_identify(const struct chat_turn *, struct chat_call *);
+
+/* ---- chat_turn.c ---- */
+void chat_turn_free(struct chat_turn *);
+void chat_turn_begin(struct surface_exchange *, bool is_stream);
+int chat_turn_feed(struct surface_exchange *, struct str bytes, struct buf *out,
+                   struct sg_error *err);
+int chat_turn_end(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
+                  struct sg_error *err);
+const struct json_member *chat_find(const struct json_member *, size_t count, const char *name,
+                                    enum json_type type);
+
+/* ---- chat_chunk.c: the client's stream ---- */
+/* Fails where the text is not JSON, or no object. Other choices than the first are left out of account. */
+int chat_chunk_read(struct str data, struct arena *, struct chat_chunk *ret, struct sg_error *err);
+void chat_chunk_pass(struct chat *, const struct chat_chunk *, struct arena *, struct buf *out);
+void chat_calls_release(struct chat *, bool ended, struct buf *out);
+void chat_message_replay(struct chat *, struct buf *out); /* a JSON turn for a streaming client */
+void chat_stream_finish(struct chat *, struct str closing, struct buf *out);
+
+/* ---- chat_answer.c: the client's JSON, and what both forms share ---- */
+int chat_answer_write(struct chat *, struct str closing, struct buf *out, struct sg_error *err);
+const char *chat_finish_reason(const struct chat *);
+void chat_identity_note(struct chat *, const struct json_member *, size_t count);
+void chat_usage_put(const struct chat *, struct buf *out);
+/* Cuts the marked members of an object and adds `added` (`,"key":value`…, borrowed) behind what is left. */
+void chat_members_edit(struct splice *, struct str text, struct json_value object,
+                       const struct json_member *, size_t count, const bool *gone,
+                       struct str added);
+void chat_identity_fill(struct chat *); /* where the upstream gave none */
+size_t chat_client_calls(const struct chat_turn *);
+
+/* ---- chat_history.c ---- */
+void chat_call_end(struct surface_exchange *, size_t call, const struct surface_result *,
+                   struct buf *out);
+/* The last whole turn becomes history, the one that was read is about to take its place. */
+void chat_turn_commit(struct chat *);
+/* The elements of `tool_calls` that stand: ours as they go up, or the client's. */
+void chat_calls_put(const struct chat_turn *, bool upwards, struct buf *out);
+/* The other fields of a streamed message, each behind a comma. */
+void chat_fields_put(const struct chat_turn *, struct buf *out);
+bool chat_runs_put(const struct chat *,
+                   struct buf *out); /* the value of `executed_tools`; false: nothing ran */
+
+/* ---- chat_usage.c ---- */
+void chat_usage_read(struct json_value usage, struct surface_usage *ret);
+void chat_usage_add(struct surface_usage *sum, const struct surface_usage *turn);
+/* Writes the sum of two usage objects: integers that both have are added, also in nested objects; the rest as the later
+ * one has it. */
+void chat_usage_sum(struct str earlier, struct str later, struct buf *out);
+
+/* ---- chat_error.c ---- */
+void chat_error_body(const struct sg_error *, const char *request_id, struct buf *out);
+void chat_fail(struct surface_exchange *, const struct sg_error *, struct buf *out);
+/* An error that the upstream reports in its answer: {"error":{…}}, {"error":"text"}, {"object":"error","message":…}, or
+ * anything in an event named so. */
+int chat_upstream_error(const struct json_text *, bool is_error_event, struct arena *,
+                        struct sg_error *err);
+
+#define CHAT_MAGIC 0x63686174u /* "chat" */
+
+struct chat *chat_of(struct surface_exchange *);
+const struct chat *chat_of_const(const struct surface_exchange *);
+
+#endif

@@ -1,0 +1,349 @@
+/* The client's JSON answer, and what both forms of an answer share: identity, finish reason, usage. */
+#include "surface/chat.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+/* ---- shared ---- */
+
+void chat_members_edit(struct splice *splice, struct str text, struct json_value object,
+                       const struct json_member *members, size_t count, const bool *gone,
+                       struct str added)
+{
+    splice_cut_members(splice, text, members, count, gone);
+    if (added.len == 0) {
+        return;
+    }
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        left += !gone[i];
+    }
+    CHECK(added.data[0] == ',');
+    if (left == 0) {
+        added = (struct str){added.data + 1, added.len - 1};
+    }
+    struct str after = count == 0 ? (struct str){object.raw.data, 1} : members[count - 1].value.raw;
+    splice_add(splice, (size_t)(after.data - text.data) + after.len, 0, added);
+}
+
+void chat_identity_note(struct chat *chat, const struct json_member *members, size_t count)
+{
+    if (chat->turns > 0) {
+        return;
+    }
+    const struct json_member *id = chat_find(members, count, "id", JSON_STRING);
+    const struct json_member *created = chat_find(members, count, "created", JSON_NUMBER);
+    const struct json_member *model = chat_find(members, count, "model", JSON_STRING);
+    if (chat->id.len == 0 && id != NULL && id->value.raw.len > 2) {
+        (void)buf_append_str(&chat->id, id->value.raw); /* bounded by its event */
+    }
+    if (chat->created.len == 0 && created != NULL) {
+        (void)buf_append_str(&chat->created, created->value.raw);
+    }
+    if (chat->model.len == 0 && model != NULL && model->value.raw.len > 2) {
+        (void)buf_append_str(&chat->model, model->value.raw);
+    }
+}
+
+void chat_identity_fill(struct chat *chat)
+{
+    if (chat->id.len == 0) {
+        (void)buf_puts(&chat->id, "\"chatcmpl-"); /* small: fits */
+        (void)buf_put_json_inner(&chat->id, chat->answer_id);
+        (void)buf_putc(&chat->id, '"');
+    }
+    if (chat->created.len == 0) {
+        (void)buf_printf(&chat->created, "%lld", (long long)clock_unix_s()); /* small: fits */
+    }
+    if (chat->model.len == 0) {
+        const struct json_text *body = chat->request.body;
+        const struct json_member *model =
+            chat_find(body->members, body->count, "model", JSON_STRING);
+        (void)buf_append_str(&chat->model, model == NULL ? STR("\"\"") : model->value.raw);
+    }
+}
+
+size_t chat_client_calls(const struct chat_turn *turn)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < turn->calls_count; i++) {
+        count += turn->calls[i]->offer < 0 && !turn->calls[i]->dropped;
+    }
+    return count;
+}
+
+/* Presence of calls decides, whatever the upstream says; a limit stays what it is. */
+const char *chat_finish_reason(const struct chat *chat)
+{
+    const struct chat_turn *turn = chat->last;
+    if (turn == NULL || turn->finish_reason.len == 0) {
+        return turn != NULL && chat_client_calls(turn) > 0 ? "tool_calls" : "stop";
+    }
+    struct str reason = buf_str(&turn->finish_reason);
+    if (chat_client_calls(turn) > 0) {
+        return str_is(reason, "stop") ? "tool_calls" : turn->finish_reason.data;
+    }
+    return str_is(reason, "tool_calls") ? "stop" : turn->finish_reason.data;
+}
+
+void chat_usage_put(const struct chat *chat, struct buf *out)
+{
+    size_t start = out->len;
+    (void)buf_append_str(out, buf_str(&chat->usage)); /* the owner asks for overflow */
+    for (size_t i = start; i < out->len; i++) {
+        if (out->data[i] == '\n' || out->data[i] == '\r') {
+            out->data[i] = ' '; /* white space; an event is one line */
+        }
+    }
+}
+
+/* ---- the JSON answer ---- */
+
+/* The inner text of the whole answer's content. */
+static void content_put(const struct chat *chat, struct str closing, struct buf *out)
+{
+    const struct chat_turn *turn = chat->last;
+    bool given = turn != NULL && turn->text_given;
+    (void)buf_append_str(out, buf_str(&chat->before)); /* the owner asks for overflow */
+    if (given) {
+        (void)buf_puts(out, chat->before.len > 0 ? "\\n\\n" : "");
+        (void)buf_append_str(out, buf_str(&turn->text));
+    } else if (chat->before.len == 0 && (turn == NULL || chat_client_calls(turn) == 0)) {
+        (void)buf_put_json_inner(out, closing);
+    }
+}
+
+struct answer_edit {
+    struct chat *chat;
+    const struct chat_chunk *answer;
+    struct splice splice;
+    struct arena *arena; /* ends with the writing */
+};
+
+static void answer_put(struct answer_edit *edit, struct json_value value, struct str put)
+{
+    if (!str_eq(value.raw, put)) {
+        splice_add(&edit->splice, (size_t)(value.raw.data - edit->answer->text.raw.data),
+                   value.raw.len, put);
+    }
+}
+
+static struct str kept(struct answer_edit *edit, struct buf *text)
+{
+    struct str copy = {check_alloc(arena_copy(edit->arena, buf_str(text))), text->len};
+    buf_clear(text);
+    return copy;
+}
+
+/* A member of the object gets the value, or is put with the added ones. */
+static void member_put(struct answer_edit *edit, const struct json_member *members, size_t count,
+                       const char *name, struct str put, struct buf *added)
+{
+    const struct json_member *member = json_find(members, count, name);
+    if (member != NULL) {
+        answer_put(edit, member->value, put);
+        return;
+    }
+    (void)buf_printf(added, ",\"%s\":", name); /* bounded by the answer */
+    (void)buf_append_str(added, put);
+}
+
+static void answer_head_edit(struct answer_edit *edit)
+{
+    struct chat *chat = edit->chat;
+    const struct json_text *text = &edit->answer->text;
+    bool *gone = arena_get(edit->arena, text->count + 1);
+    struct buf added = {0};
+    chat_identity_fill(chat);
+    member_put(edit, text->members, text->count, "id", buf_str(&chat->id), &added);
+    member_put(edit, text->members, text->count, "object", STR("\"chat.completion\""), &added);
+    member_put(edit, text->members, text->count, "created", buf_str(&chat->created), &added);
+    member_put(edit, text->members, text->count, "model", buf_str(&chat->model), &added);
+    if (chat->usage.len > 0) {
+        member_put(edit, text->members, text->count, "usage", buf_str(&chat->usage), &added);
+    }
+    struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
+    chat_members_edit(&edit->splice, text->raw, text->root, text->members, text->count, gone, more);
+}
+
+static void answer_choices_edit(struct answer_edit *edit)
+{
+    const struct chat_chunk *answer = edit->answer;
+    size_t count = 0;
+    struct json_value *choices = json_elements(answer->choices, edit->arena, &count);
+    bool *gone = arena_get(edit->arena, count);
+    for (size_t i = 0; i < count; i++) {
+        gone[i] = choices[i].raw.data != answer->choice.raw.data;
+    }
+    splice_cut_elements(&edit->splice, answer->text.raw, answer->choices, choices, count, gone);
+    struct buf added = {0}, reason = {0};
+    (void)buf_put_json(&reason, str_of(chat_finish_reason(edit->chat))); /* small: fits */
+    member_put(edit, answer->choice_members, answer->choice_count, "finish_reason",
+               kept(edit, &reason), &added);
+    struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
+    bool *none = arena_get(edit->arena, answer->choice_count + 1);
+    chat_members_edit(&edit->splice, answer->text.raw, answer->choice, answer->choice_members,
+                      answer->choice_count, none, more);
+}
+
+/* The content stays as it came where nothing is to be put in front of it. */
+static void answer_content_edit(struct answer_edit *edit, struct str closing, struct buf *added)
+{
+    struct chat *chat = edit->chat;
+    const struct chat_chunk *answer = edit->answer;
+    if (chat->last->text_given && chat->before.len == 0) {
+        return;
+    }
+    struct buf content = {0};
+    (void)buf_putc(&content, '"'); /* bounded by the turns' bytes */
+    content_put(chat, closing, &content);
+    (void)buf_putc(&content, '"');
+    const struct json_member *member =
+        json_find(answer->delta_members, answer->delta_count, "content");
+    bool empty = content.len == 2;
+    bool keeps = empty && !chat->last->has_text && member != NULL;
+    struct str put = kept(edit, &content);
+    if (!keeps) {
+        member_put(edit, answer->delta_members, answer->delta_count, "content",
+                   empty ? STR("null") : put, added);
+    }
+}
+
+/* Ours go, the client's stay as they came, but for an id that is missing and arguments that are no text. */
+static void answer_calls_edit(struct answer_edit *edit, bool *gone_members)
+{
+    const struct chat_turn *turn = edit->chat->last;
+    const struct chat_chunk *answer = edit->answer;
+    const struct json_member *list =
+        chat_find(answer->delta_members, answer->delta_count, "tool_calls", JSON_ARRAY);
+    if (list == NULL || turn->calls_count == 0) {
+        return;
+    }
+    if (chat_client_calls(turn) == 0) {
+        gone_members[list - answer->delta_members] = true;
+        return;
+    }
+    size_t count = 0;
+    struct json_value *entries = json_elements(list->value, edit->arena, &count);
+    CHECK(count == turn->calls_count);
+    bool *gone = arena_get(edit->arena, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct chat_call *call = turn->calls[i];
+        gone[i] = call->offer >= 0 || call->dropped;
+        if (!gone[i] && (call->not_text || !str_eq(buf_str(&call->id), buf_str(&call->shown_id)))) {
+            struct buf entry = {0};
+            chat_call_put(call, false, &entry); /* bounded by the turn's bytes */
+            answer_put(edit, entries[i], kept(edit, &entry));
+        }
+    }
+    splice_cut_elements(&edit->splice, answer->text.raw, list->value, entries, count, gone);
+}
+
+static void answer_message_edit(struct answer_edit *edit, struct str closing)
+{
+    const struct chat_chunk *answer = edit->answer;
+    bool *gone = arena_get(edit->arena, answer->delta_count + 1);
+    struct buf added = {0}, runs = {0};
+    answer_content_edit(edit, closing, &added);
+    answer_calls_edit(edit, gone);
+    if (chat_runs_put(edit->chat, &runs)) {
+        member_put(edit, answer->delta_members, answer->delta_count, "executed_tools",
+                   kept(edit, &runs), &added);
+    }
+    buf_clear(&runs);
+    if (json_find(answer->delta_members, answer->delta_count, "role") == NULL) {
+        (void)buf_puts(&added, ",\"role\":\"assistant\""); /* small: fits */
+    }
+    struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
+    chat_members_edit(&edit->splice, answer->text.raw, answer->delta, answer->delta_members,
+                      answer->delta_count, gone, more);
+}
+
+static void answer_splice(struct chat *chat, struct str closing, struct buf *out)
+{
+    struct arena *arena = arena_new(0);
+    struct answer_edit edit = {
+        .chat = chat, .answer = &chat->last->answer, .splice = {.arena = arena}, .arena = arena};
+    answer_head_edit(&edit);
+    answer_choices_edit(&edit);
+    answer_message_edit(&edit, closing);
+    (void)splice_apply(&edit.splice, edit.answer->text.raw, out); /* the owner asks for overflow */
+    arena_free(arena);
+}
+
+static bool field_is_there(const struct chat_turn *turn, const char *name)
+{
+    for (size_t i = 0; turn != NULL && i < turn->fields_count; i++) {
+        if (json_key_is(turn->fields[i].key_raw, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void message_author(struct chat *chat, struct str closing, struct buf *out)
+{
+    const struct chat_turn *turn = chat->last;
+    BUF_CLEANUP struct buf content = {0}, runs = {0};
+    content_put(chat, closing, &content);
+    (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":"); /* the owner asks for overflow */
+    bool text = content.len > 0;
+    (void)buf_puts(out, text ? "\"" : "null");
+    (void)buf_append_str(out, buf_str(&content));
+    (void)buf_puts(out, text ? "\"" : "");
+    if (!field_is_there(turn, "refusal")) {
+        (void)buf_puts(out, ",\"refusal\":null");
+    }
+    if (turn != NULL) {
+        chat_fields_put(turn, out);
+    }
+    if (turn != NULL && chat_client_calls(turn) > 0) {
+        (void)buf_puts(out, ",\"tool_calls\":[");
+        chat_calls_put(turn, false, out);
+        (void)buf_putc(out, ']');
+    }
+    if (chat_runs_put(chat, &runs)) {
+        (void)buf_puts(out, ",\"executed_tools\":");
+        (void)buf_append_str(out, buf_str(&runs));
+    }
+    (void)buf_putc(out, '}');
+}
+
+static void raw_member_put(struct buf *out, const char *name, const struct buf *raw)
+{
+    if (raw->len > 0) {
+        (void)buf_printf(out, ",\"%s\":", name); /* the owner asks for overflow */
+        (void)buf_append_str(out, buf_str(raw));
+    }
+}
+
+/* The upstream streamed although the client wants JSON. */
+static void answer_author(struct chat *chat, struct str closing, struct buf *out)
+{
+    chat_identity_fill(chat);
+    (void)buf_puts(out, "{\"id\":"); /* the owner asks for overflow */
+    (void)buf_append_str(out, buf_str(&chat->id));
+    (void)buf_puts(out, ",\"object\":\"chat.completion\"");
+    raw_member_put(out, "created", &chat->created);
+    raw_member_put(out, "model", &chat->model);
+    (void)buf_puts(out, ",\"choices\":[{\"index\":0,\"message\":");
+    message_author(chat, closing, out);
+    (void)buf_puts(out, ",\"logprobs\":null,\"finish_reason\":");
+    (void)buf_put_json(out, str_of(chat_finish_reason(chat)));
+    (void)buf_puts(out, "}]");
+    raw_member_put(out, "usage", &chat->usage);
+    raw_member_put(out, "service_tier", &chat->tier);
+    raw_member_put(out, "system_fingerprint", &chat->fingerprint);
+    (void)buf_putc(out, '}');
+}
+
+int chat_answer_write(struct chat *chat, struct str closing, struct buf *out, struct sg_error *err)
+{
+    if (chat->last != NULL && !chat->last->is_stream) {
+        answer_splice(chat, closing, out);
+    } else {
+        answer_author(chat, closing, out);
+    }
+    return out->overflow ? error_set(err, SG_E_LIMIT, "the answer is larger than its buffer")
+                         : SG_OK;
+}

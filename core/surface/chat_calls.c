@@ -1,0 +1,428 @@
+/* Tool calls of a turn: their pieces put together whatever an upstream does with ids, indexes and names; whose they are;
+ * their arguments made fit for history. */
+#include "surface/chat.h"
+
+#include "base/check.h"
+#include "base/digest.h"
+
+#include <stdlib.h>
+
+struct piece { /* what one element of `tool_calls` says */
+    struct str id, name;
+    bool has_index;
+    int64_t index;
+    bool custom;
+    struct json_value text; /* arguments, or a custom tool's input; raw is empty if absent */
+    struct json_member *members, *inside;
+    size_t count, inside_count;
+};
+
+void chat_call_free(struct chat_call *call)
+{
+    if (call == NULL) {
+        return;
+    }
+    buf_clear(&call->id);
+    buf_clear(&call->shown_id);
+    buf_clear(&call->name);
+    buf_clear(&call->arguments);
+    buf_clear(&call->extras);
+    buf_clear(&call->function_extras);
+    buf_clear(&call->result);
+    buf_clear(&call->run);
+    free(call);
+}
+
+/* ---- reading a piece ---- */
+
+static struct str text_in(const struct json_member *members, size_t count, const char *name,
+                          struct arena *arena)
+{
+    const struct json_member *member = chat_find(members, count, name, JSON_STRING);
+    return member == NULL ? (struct str){0} : json_text_of(member->value, arena);
+}
+
+static int piece_read(struct json_value entry, struct arena *arena, struct piece *ret,
+                      struct sg_error *err)
+{
+    struct piece piece = {0};
+    int code = json_members(entry, "a tool call", arena, &piece.members, &piece.count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    piece.id = text_in(piece.members, piece.count, "id", arena);
+    const struct json_member *index = json_find(piece.members, piece.count, "index");
+    piece.has_index = index != NULL && json_int_of(index->value, &piece.index);
+    const struct json_member *inside =
+        chat_find(piece.members, piece.count, "function", JSON_OBJECT);
+    if (inside == NULL) {
+        inside = chat_find(piece.members, piece.count, "custom", JSON_OBJECT);
+        piece.custom = inside != NULL;
+    }
+    if (inside != NULL) {
+        code = json_members(inside->value, "a tool call", arena, &piece.inside, &piece.inside_count,
+                            err);
+        if (code != SG_OK) {
+            return code;
+        }
+        piece.name = text_in(piece.inside, piece.inside_count, "name", arena);
+        const struct json_member *text =
+            json_find(piece.inside, piece.inside_count, piece.custom ? "input" : "arguments");
+        if (text != NULL && text->value.type != JSON_NULL) {
+            piece.text = text->value;
+        }
+    }
+    *ret = piece;
+    return SG_OK;
+}
+
+/* ---- which call is it of? ---- */
+
+static struct chat_call *call_last(const struct chat_turn *turn)
+{
+    return turn->calls_count == 0 ? NULL : turn->calls[turn->calls_count - 1];
+}
+
+/* A name in a piece for a call that has arguments already: another call begins if they are whole, else the upstream only
+ * says the name again. */
+static bool begins_another(const struct chat_call *call, const struct piece *piece)
+{
+    return piece->name.len > 0 && call->arguments.len > 0 && call->complete;
+}
+
+/* Some upstreams end with the whole call once more. */
+static bool says_again(const struct chat_call *call, const struct piece *piece)
+{
+    struct str raw = piece->text.raw;
+    return raw.len <= 2 ||
+           (piece->text.type == JSON_STRING &&
+            str_eq((struct str){raw.data + 1, raw.len - 2}, buf_str(&call->arguments)));
+}
+
+/* By its id. The same id under another index and with a name of its own is another call. */
+static struct chat_call *find_by_id(const struct chat_turn *turn, const struct piece *piece)
+{
+    for (size_t i = turn->calls_count; i-- > 0;) {
+        struct chat_call *call = turn->calls[i];
+        if (!str_eq(buf_str(&call->id), piece->id)) {
+            continue;
+        }
+        bool indexed = piece->has_index && call->has_index;
+        bool elsewhere = indexed && piece->index != call->index;
+        bool twice = !piece->has_index && call->touched;
+        bool another = begins_another(call, piece) && !indexed && !says_again(call, piece);
+        if (!another && !((elsewhere || twice) && piece->name.len > 0)) {
+            return call;
+        }
+    }
+    return NULL;
+}
+
+static struct chat_call *find_by_index(const struct chat_turn *turn, int64_t index)
+{
+    for (size_t i = turn->calls_count; i-- > 0;) {
+        if (turn->calls[i]->has_index && turn->calls[i]->index == index) {
+            return turn->calls[i];
+        }
+    }
+    return NULL;
+}
+
+/* The calls that were opened last stand in the order of their pieces. */
+static struct chat_call *find_by_position(const struct chat_turn *turn, size_t position)
+{
+    size_t at = turn->group_first + position;
+    return at < turn->calls_count ? turn->calls[at] : NULL;
+}
+
+/* The call that a piece belongs to; NULL: a new one. A new id never joins a call that has another. */
+static struct chat_call *call_find(const struct chat_turn *turn, const struct piece *piece,
+                                   size_t position)
+{
+    if (piece->id.len > 0) {
+        struct chat_call *call = find_by_id(turn, piece);
+        if (call != NULL) {
+            return call;
+        }
+        call =
+            piece->has_index ? find_by_index(turn, piece->index) : find_by_position(turn, position);
+        bool late = call != NULL && call->id.len == 0 && !begins_another(call, piece);
+        return late && (piece->has_index || !call->touched) ? call : NULL;
+    }
+    struct chat_call *call =
+        piece->has_index ? find_by_index(turn, piece->index) : find_by_position(turn, position);
+    if (call != NULL) {
+        bool another = begins_another(call, piece) || (!piece->has_index && call->touched);
+        return another && piece->name.len > 0 ? NULL : call;
+    }
+    return piece->name.len > 0 ? NULL : call_last(turn); /* the tail of one under a new index */
+}
+
+static struct chat_call *call_add(struct chat_turn *turn, bool first_of_chunk)
+{
+    if (turn->calls_count == CHAT_CALLS_MAX) {
+        return NULL;
+    }
+    if (first_of_chunk) {
+        turn->group_first = turn->calls_count;
+    }
+    struct chat_call *call = check_alloc(calloc(1, sizeof *call));
+    call->offer = -1;
+    turn->calls[turn->calls_count++] = call;
+    return call;
+}
+
+/* ---- adding to it ---- */
+
+/* Follows the arguments to see where their object ends. */
+static void shape_follow(struct chat_call *call, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (call->escaped) {
+            call->escaped = false;
+        } else if (call->in_string) {
+            call->escaped = c == '\\';
+            call->in_string = c != '"';
+        } else if (c == '"') {
+            call->in_string = true;
+        } else if (c == '{' || c == '[') {
+            call->depth++;
+            call->complete = false;
+        } else if ((c == '}' || c == ']') && call->depth > 0) {
+            call->complete = --call->depth == 0;
+        }
+    }
+}
+
+static void arguments_add(struct chat_call *call, struct json_value text, struct arena *arena)
+{
+    if (text.raw.len == 0) {
+        return;
+    }
+    if (text.type == JSON_STRING) {
+        (void)buf_append(&call->arguments, text.raw.data + 1, text.raw.len - 2); /* asked later */
+        shape_follow(call, json_text_of(text, arena));
+        return;
+    }
+    call->not_text = true;
+    (void)buf_put_json_inner(&call->arguments, text.raw); /* an object instead of text */
+    shape_follow(call, text.raw);
+}
+
+static void name_add(struct chat_call *call, struct str name)
+{
+    if (call->arguments.len == 0 && !str_eq(buf_str(&call->name), name)) {
+        (void)buf_append_str(&call->name, name); /* bounded by the turn's bytes */
+    } else if (call->name.len == 0) {
+        (void)buf_append_str(&call->name, name); /* a late one */
+    }
+}
+
+/* Members that we do not know are kept, each once, as they came first. */
+static void extras_add(struct buf *extras, const struct json_member *members, size_t count,
+                       const char *const *known)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool skip = members[i].value.type == JSON_NULL;
+        for (size_t k = 0; known[k] != NULL; k++) {
+            skip = skip || str_is(members[i].key, known[k]);
+        }
+        struct str key = members[i].key_raw;
+        if (skip || (extras->len > 0 && memmem(extras->data, extras->len, key.data, key.len))) {
+            continue;
+        }
+        (void)buf_putc(extras, ','); /* overflow: bounded by the turn's bytes */
+        (void)buf_append_str(extras, key);
+        (void)buf_putc(extras, ':');
+        (void)buf_append_str(extras, members[i].value.raw);
+    }
+}
+
+static void piece_add(struct chat_call *call, const struct piece *piece, struct arena *arena)
+{
+    static const char *const known[] = {"id", "index", "type", "function", "custom", NULL};
+    static const char *const known_inside[] = {"name", "arguments", NULL};
+    static const char *const known_custom[] = {"name", "input", NULL};
+    if (call->id.len == 0) {
+        (void)buf_append_str(&call->id, piece->id); /* overflow: bounded by the turn's bytes */
+    }
+    if (piece->has_index && !call->has_index) {
+        call->has_index = true;
+        call->index = piece->index;
+    } else if (piece->has_index && piece->id.len == 0) {
+        call->index = piece->index; /* its tail goes on under another index */
+    }
+    call->custom = call->custom || piece->custom;
+    call->touched = true;
+    if (begins_another(call, piece)) {
+        return; /* and yet it is the same call: the upstream says it again */
+    }
+    name_add(call, piece->name);
+    arguments_add(call, piece->text, arena);
+    extras_add(&call->extras, piece->members, piece->count, known);
+    extras_add(&call->function_extras, piece->inside, piece->inside_count,
+               piece->custom ? known_custom : known_inside);
+}
+
+int chat_call_take(struct chat_turn *turn, struct json_value entry, size_t position, bool streamed,
+                   struct sg_error *err)
+{
+    if (entry.type != JSON_OBJECT) {
+        return error_set(err, SG_E_INVALID, "a tool call that is no object");
+    }
+    struct arena *scratch = arena_new(0);
+    struct piece piece = {0};
+    int code = piece_read(entry, scratch, &piece, err);
+    if (code == SG_OK) {
+        struct chat_call *call = streamed ? call_find(turn, &piece, position) : NULL;
+        if (call == NULL) {
+            call = call_add(turn, position == 0);
+        }
+        if (call == NULL) {
+            code =
+                error_set(err, SG_E_LIMIT, "more than %d tool calls in one turn", CHAT_CALLS_MAX);
+        } else {
+            piece_add(call, &piece, scratch);
+        }
+    }
+    arena_free(scratch);
+    return code;
+}
+
+/* ---- when the turn has ended ---- */
+
+int chat_offer_of(const struct chat *chat, struct str name)
+{
+    for (size_t i = 0; i < chat->request.offers_count; i++) {
+        if (chat->request.shown[i].shown && str_eq(chat->request.shown[i].name, name)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void chat_call_identify(const struct chat_turn *turn, struct chat_call *call)
+{
+    if (call->shown_id.len > 0) {
+        return;
+    }
+    bool good = call->id.len > 0;
+    for (size_t i = 0; i < turn->calls_count && good; i++) {
+        good = !str_eq(buf_str(&turn->calls[i]->shown_id), buf_str(&call->id));
+    }
+    if (good) {
+        (void)buf_append_str(&call->shown_id, buf_str(&call->id)); /* bounded by the turn's bytes */
+        return;
+    }
+    char random[RANDOM_ID_BYTES];
+    random_id(random);
+    (void)buf_printf(&call->shown_id, "call_sg%s", random); /* small: fits */
+}
+
+static struct str space_trim(struct str text)
+{
+    while (text.len > 0 && strchr(" \t\r\n", text.data[0]) != NULL) {
+        text = (struct str){text.data + 1, text.len - 1};
+    }
+    while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]) != NULL) {
+        text.len--;
+    }
+    return text;
+}
+
+static bool is_object(struct str text)
+{
+    struct arena *scratch = arena_new(0);
+    struct json_text scanned;
+    struct sg_error err = {0};
+    bool good =
+        json_scan(text, scratch, &scanned, &err) == SG_OK && scanned.root.type == JSON_OBJECT;
+    arena_free(scratch);
+    return good;
+}
+
+/* The inside of ```json … ``` around the whole text, if it is a JSON object. */
+static bool fence_unwrap(struct str text, struct str *ret)
+{
+    struct str fence = STR("```");
+    text = space_trim(text);
+    const char *line = text.len == 0 ? NULL : memchr(text.data, '\n', text.len);
+    if (!str_starts(text, fence) || line == NULL || text.len < 7 ||
+        memcmp(text.data + text.len - 3, fence.data, 3) != 0) {
+        return false;
+    }
+    const char *start = line + 1, *end = text.data + text.len - 3;
+    if (start > end) {
+        return false;
+    }
+    struct str inside = space_trim((struct str){start, (size_t)(end - start)});
+    if (!is_object(inside)) {
+        return false;
+    }
+    *ret = inside;
+    return true;
+}
+
+/* What the tool gets, and what goes up: strict servers refuse history whose arguments are no JSON object. */
+static struct str arguments_settle(struct chat_turn *turn, struct chat_call *call)
+{
+    BUF_CLEANUP struct buf quoted = {0};
+    (void)buf_putc(&quoted, '"'); /* as large as the arguments, which are bounded */
+    (void)buf_append_str(&quoted, buf_str(&call->arguments));
+    (void)buf_putc(&quoted, '"');
+    CHECK(!quoted.overflow);
+    struct str text = json_text_of((struct json_value){JSON_STRING, buf_str(&quoted)}, turn->arena);
+    text = (struct str){check_alloc(arena_copy(turn->arena, text)), text.len};
+    struct str inside;
+    if (is_object(text)) {
+        call->history = buf_str(&call->arguments);
+    } else if (fence_unwrap(text, &inside)) {
+        BUF_CLEANUP struct buf inner = {0};
+        (void)buf_put_json_inner(&inner, inside); /* bounded likewise */
+        call->history =
+            (struct str){check_alloc(arena_copy(turn->arena, buf_str(&inner))), inner.len};
+        text = inside;
+    } else {
+        call->history = STR("{}");
+    }
+    return text;
+}
+
+/* Says of each call whose it is and whether it stands; lists ours. */
+void chat_calls_settle(struct chat *chat, struct chat_turn *turn)
+{
+    bool runs_nothing = chat->request.choice.kind == CHAT_CHOICE_NONE;
+    turn->ours = arena_get(turn->arena, (turn->calls_count + 1) * sizeof *turn->ours);
+    turn->ours_calls = arena_get(turn->arena, (turn->calls_count + 1) * sizeof(void *));
+    for (size_t i = 0; i < turn->calls_count; i++) {
+        struct chat_call *call = turn->calls[i];
+        call->offer = call->custom ? -1 : chat_offer_of(chat, buf_str(&call->name));
+        call->dropped = (i > 0 && chat->request.parallel_off) || (call->offer >= 0 && runs_nothing);
+        chat_call_identify(turn, call);
+        if (call->offer < 0 || call->dropped) {
+            continue;
+        }
+        struct str arguments = arguments_settle(turn, call);
+        turn->ours[turn->ours_count] = (struct surface_call){
+            (size_t)call->offer, buf_str(&call->shown_id), buf_str(&call->name), arguments};
+        turn->ours_calls[turn->ours_count++] = call;
+    }
+}
+
+void chat_call_put(const struct chat_call *call, bool upwards, struct buf *out)
+{
+    (void)buf_puts(out, "{\"id\":"); /* overflow is asked for by the owner */
+    (void)buf_put_json(out, buf_str(&call->shown_id));
+    (void)buf_puts(out, call->custom ? ",\"type\":\"custom\",\"custom\":{\"name\":"
+                                     : ",\"type\":\"function\",\"function\":{\"name\":");
+    (void)buf_put_json(out, buf_str(&call->name));
+    (void)buf_puts(out, call->custom ? ",\"input\":\"" : ",\"arguments\":\"");
+    bool settled = upwards && call->offer >= 0 && !call->dropped;
+    (void)buf_append_str(out, settled ? call->history : buf_str(&call->arguments));
+    (void)buf_putc(out, '"');
+    (void)buf_append_str(out, buf_str(&call->function_extras));
+    (void)buf_putc(out, '}');
+    (void)buf_append_str(out, buf_str(&call->extras));
+    (void)buf_putc(out, '}');
+}

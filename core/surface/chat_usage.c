@@ -1,0 +1,115 @@
+/* Token counts: read, added up for the log, and summed as JSON for the client. */
+#include "surface/chat.h"
+
+enum { USAGE_DEPTH_MAX = 4 }; /* nested details that are summed; deeper ones are the later turn's */
+
+static void count_take(struct json_value value, int64_t *ret)
+{
+    int64_t count;
+    if (json_int_of(value, &count) && count >= 0) {
+        *ret = count;
+    }
+}
+
+void chat_usage_read(struct json_value usage, struct surface_usage *ret)
+{
+    *ret = (struct surface_usage){-1, -1, -1};
+    struct json_walk walk = json_walk_of(usage);
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(&walk, &key, &value)) {
+        if (json_key_is(key, "prompt_tokens")) {
+            count_take(value, &ret->input_tokens);
+        } else if (json_key_is(key, "completion_tokens")) {
+            count_take(value, &ret->output_tokens);
+        } else if (json_key_is(key, "total_tokens")) {
+            count_take(value, &ret->total_tokens);
+        }
+    }
+}
+
+static void count_add(int64_t *sum, int64_t count)
+{
+    if (count < 0) {
+        return;
+    }
+    if (*sum < 0 || __builtin_add_overflow(*sum, count, sum)) {
+        *sum = count;
+    }
+}
+
+void chat_usage_add(struct surface_usage *sum, const struct surface_usage *turn)
+{
+    count_add(&sum->input_tokens, turn->input_tokens);
+    count_add(&sum->output_tokens, turn->output_tokens);
+    count_add(&sum->total_tokens, turn->total_tokens);
+}
+
+/* Keys of usage objects are compared as they are written: an upstream writes them the same way in each turn. */
+static bool member_of(struct json_value object, struct str key_raw, struct json_value *ret)
+{
+    struct json_walk walk = json_walk_of(object);
+    struct str key;
+    while (json_walk_member(&walk, &key, ret)) {
+        if (str_eq(key, key_raw)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void key_put(struct str key, bool *first, struct buf *out)
+{
+    (void)buf_puts(out, *first ? "" : ","); /* overflow is asked for by the owner */
+    (void)buf_append_str(out, key);
+    (void)buf_putc(out, ':');
+    *first = false;
+}
+
+static void objects_sum(struct json_value earlier, struct json_value later, unsigned depth,
+                        struct buf *out);
+
+static void values_sum(struct json_value earlier, struct json_value later, unsigned depth,
+                       struct buf *out)
+{
+    int64_t a, b;
+    if (json_int_of(earlier, &a) && json_int_of(later, &b) && !__builtin_add_overflow(a, b, &a)) {
+        (void)buf_printf(out, "%lld", (long long)a); /* overflow is asked for by the owner */
+    } else if (earlier.type == JSON_OBJECT && later.type == JSON_OBJECT && depth > 0) {
+        objects_sum(earlier, later, depth - 1, out);
+    } else {
+        (void)buf_append_str(out, later.type == JSON_NULL ? earlier.raw : later.raw);
+    }
+}
+
+static void objects_sum(struct json_value earlier, struct json_value later, unsigned depth,
+                        struct buf *out)
+{
+    bool first = true;
+    struct str key;
+    struct json_value value, other;
+    (void)buf_putc(out, '{'); /* overflow is asked for by the owner */
+    struct json_walk walk = json_walk_of(later);
+    while (json_walk_member(&walk, &key, &value)) {
+        key_put(key, &first, out);
+        if (member_of(earlier, key, &other)) {
+            values_sum(other, value, depth, out);
+        } else {
+            (void)buf_append_str(out, value.raw);
+        }
+    }
+    walk = json_walk_of(earlier);
+    while (json_walk_member(&walk, &key, &value)) {
+        if (!member_of(later, key, &other)) {
+            key_put(key, &first, out);
+            (void)buf_append_str(out, value.raw);
+        }
+    }
+    (void)buf_putc(out, '}');
+}
+
+void chat_usage_sum(struct str earlier, struct str later, struct buf *out)
+{
+    objects_sum((struct json_value){JSON_OBJECT, earlier}, (struct json_value){JSON_OBJECT, later},
+                USAGE_DEPTH_MAX, out);
+}

@@ -1,0 +1,18 @@
+/* The table of surfaces, and the way from a path to its surface. */
+#include "surface/surface.h"
+
+const struct surface *const surfaces[] = {&surface_chat, NULL};
+
+const struct surface *surface_of_path(struct str path)
+{
+    static const struct str version = {"/v1", 3};
+    if (str_starts(path, version)) {
+        path = (struct str){path.data + version.len, path.len - version.len};
+    }
+    for (size_t i = 0; surfaces[i] != NULL; i++) {
+        if (str_is(path, surfaces[i]->path)) {
+            return surfaces[i];
+        }
+    }
+    return NULL;
+}
