@@ -231,7 +231,12 @@ struct sg_option {
     size_t fields_size;             /* SG_LIST: sizeof one item */
 };
 
+/* Sets offset and size, whatever stands before it: members left out in between are zero. */
+#ifdef __cplusplus
 #define SG_FIELD(type, member) offsetof(type, member), sizeof(((type *)0)->member)
+#else
+#define SG_FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#endif
 
 /* ---- what the core offers -------------------------------------------------------------------------------------- */
 

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# All tests: installs what is missing (and says what), then builds and runs
+#   clang, release, its warnings as errors     fast tests
+#   gcc, ThreadSanitizer                       what crosses threads
+#   gcc, AddressSanitizer and UBSan            everything
+# The first that fails ends the script with its exit code; what is printed last are ctest's closing lines.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+jobs=$(nproc)
+
+check_format() {
+    local files
+    mapfile -t files < <(cd "$project" && find core plugins tests examples bench -name '*.[ch]' -not -path '*/node_modules/*' | sort)
+    (cd "$project" && clang-format --dry-run --Werror "${files[@]}") ||
+        fail "clang-format would write these files differently: clang-format -i FILE …"
+}
+
+# The official client, for one test. Without a registry that test is left out, and says so.
+install_client() {
+    local folder=$project/build-debug/npm
+    [[ -d $folder/node_modules/openai ]] && return
+    mkdir -p "$folder"
+    if ! (cd "$folder" && npm install --no-save --no-package-lock --no-audit --no-fund --prefix . openai@6) >"$folder/log" 2>&1; then
+        tail -n 5 "$folder/log" >&2
+        say "NO REGISTRY CAN BE REACHED BY npm: THE TEST WITH THE OFFICIAL CLIENT IS LEFT OUT."
+    fi
+}
+
+run_tests() { # run_tests FOLDER [CTEST OPTION…]
+    local folder=$1
+    shift
+    ctest --test-dir "$project/$folder" --output-on-failure --parallel "$jobs" --no-tests=error "$@"
+}
+
+# ThreadSanitizer wants its addresses where they were of old; kernels with much randomness put them elsewhere.
+without_randomness() {
+    if setarch "$(uname -m)" -R true 2>/dev/null; then
+        setarch "$(uname -m)" -R "$@"
+    else
+        "$@"
+    fi
+}
+
+install_missing build run test
+say "Checking the format …"
+check_format
+say "Building with clang (release) …"
+build_preset clang
+run_tests build-clang -L fast
+say "Building with ThreadSanitizer …"
+build_preset tsan
+export -f run_tests
+export project jobs
+without_randomness bash -c 'run_tests build-tsan -L tsan'
+say "Building with AddressSanitizer and UBSan …"
+build_preset debug
+install_client
+run_tests build-debug

@@ -1,0 +1,102 @@
+// One part of the test with the official client (test_official_client.py); prints "ok" when all holds.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+const { OpenAI } = require(process.env.OPENAI_MODULE);
+const client = new OpenAI({ maxRetries: 2 });
+
+const ask = (more) => ({
+    model: 'mock',
+    messages: [{ role: 'user', content: 'Run this Python code and tell me the result: print(6 * 7)' }],
+    tools: [{ type: 'code_interpreter' }],
+    ...more,
+});
+const getStock = {
+    type: 'function',
+    function: {
+        name: 'get_stock',
+        parameters: { type: 'object', properties: { part: { type: 'string' } }, required: ['part'] },
+    },
+};
+
+const parts = {
+    async whole() {
+        const answer = await client.chat.completions.create(ask({ metadata: { session_id: 'node' } }));
+        assert.match(answer.choices[0].message.content, /42/);
+        assert.equal(answer.choices[0].finish_reason, 'stop');
+        assert.equal(answer.choices[0].message.tool_calls, undefined);
+        assert.equal(typeof answer.usage.total_tokens, 'number');
+    },
+
+    async stream() {
+        const stream = await client.chat.completions.create(ask({ stream: true, stream_options: { include_usage: true } }));
+        let text = '';
+        let usage = null;
+        const finishes = [];
+        for await (const chunk of stream) {
+            for (const choice of chunk.choices) {
+                text += choice.delta.content ?? '';
+                assert.equal(choice.delta.tool_calls, undefined);
+                if (choice.finish_reason) finishes.push(choice.finish_reason);
+            }
+            usage = chunk.usage ?? usage;
+        }
+        assert.match(text, /42/);
+        assert.deepEqual(finishes, ['stop']);
+        assert.ok(usage);
+    },
+
+    async accumulate() {
+        const stream = client.chat.completions.stream(ask({ stream_options: { include_usage: true } }));
+        const answer = await stream.finalChatCompletion();
+        assert.equal(answer.choices[0].message.content, 'Let me see.\n\nIt is 42.');
+        assert.equal(answer.choices[0].finish_reason, 'stop');
+        assert.equal(answer.usage.total_tokens, 35);
+    },
+
+    async mixed() {
+        const request = ask({ tools: [{ type: 'code_interpreter' }, getStock] });
+        const first = await client.chat.completions.create(request);
+        const message = first.choices[0].message;
+        assert.equal(first.choices[0].finish_reason, 'tool_calls');
+        assert.deepEqual(message.tool_calls.map((call) => call.function.name), ['get_stock']);
+        assert.deepEqual(JSON.parse(message.tool_calls[0].function.arguments), { part: 'A-7' });
+        const second = await client.chat.completions.create({
+            ...request,
+            messages: [...request.messages, message, { role: 'tool', tool_call_id: message.tool_calls[0].id, content: '5' }],
+        });
+        assert.equal(second.choices[0].message.content, 'Stock 5 and 42.');
+    },
+
+    async mixed_stream() {
+        const stream = client.chat.completions.stream(ask({ tools: [{ type: 'code_interpreter' }, getStock] }));
+        const answer = await stream.finalChatCompletion();
+        const calls = answer.choices[0].message.tool_calls;
+        assert.equal(answer.choices[0].finish_reason, 'tool_calls');
+        assert.equal(calls.length, 1);
+        assert.equal(calls[0].function.name, 'get_stock');
+        assert.deepEqual(JSON.parse(calls[0].function.arguments), { part: 'A-7' });
+    },
+
+    async unknown_model() {
+        await assert.rejects(client.chat.completions.create(ask({ model: 'nobody' })), (error) => {
+            assert.equal(error.status, 404);
+            assert.equal(error.code, 'model_not_found');
+            assert.match(error.message, /Models that this key may use: mock/);
+            assert.match(error.requestID, /^req_/);
+            return true;
+        });
+    },
+
+    async failed_after_run() {
+        await assert.rejects(client.chat.completions.create(ask()), (error) => {
+            assert.equal(error.status, 424);
+            assert.equal(error.code, 'failed_after_run');
+            return true;
+        });
+    },
+};
+
+await parts[process.argv[2]]();
+console.log('ok');

@@ -1,0 +1,45 @@
+"""The acceptance script against the shipped examples, as an operator runs it, and against a gateway with two keys."""
+import os
+import subprocess
+
+from harness import E2E, ROOT, main
+
+SCRIPT = ROOT / "scripts" / "acceptance.sh"
+
+
+class Acceptance(E2E):
+    def accept(self, gateway, **env):
+        done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, timeout=300, check=False,
+                              env={**os.environ, "SANDGATE_URL": gateway.url, **env})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "all hold")
+        return done.stdout.splitlines()
+
+    def start_example(self, name):
+        gateway = self.gateway((ROOT / "examples" / name).read_text(encoding="utf-8"))
+        gateway.fds_before += 64  # a provider's warm containers come and go by themselves
+        return gateway
+
+    def test_the_local_example_with_real_python(self):
+        self.assertEqual(len(self.accept(self.start_example("local.yaml"))), 9)
+
+    def test_the_offline_example(self):
+        self.assertEqual(len(self.accept(self.start_example("offline.yaml"))), 9)
+
+    def test_two_keys(self):
+        gateway = self.serve(auth={"mode": "keys", "keys": [{"name": "a", "key": "key-of-team-a"},
+                                                            {"name": "b", "key": "key-of-team-b"}]})
+        lines = self.accept(gateway, SANDGATE_KEY="key-of-team-a", SANDGATE_KEY2="key-of-team-b")
+        self.assertEqual(len(lines), 10)
+        self.assertIn("ok    another key with the same session id does not see it", lines)
+
+    def test_it_fails_where_sessions_do_not_hold(self):
+        gateway = self.serve(interceptors=[{"plugin": "code_interpreter", "sandbox": "box", "enabled": False}])
+        done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, timeout=300, check=False,
+                              env={**os.environ, "SANDGATE_URL": gateway.url})
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("did not hold", done.stdout)
+
+
+if __name__ == "__main__":
+    main()

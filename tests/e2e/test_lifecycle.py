@@ -1,0 +1,192 @@
+"""The life of the process: its start and what can be wrong with it, signals, draining, and what is left: nothing."""
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import unittest
+
+from client import Wire, body_of, chat, get
+from harness import BINARY, E2E, main, poll, run, to_yaml
+from upstream import answer, code
+
+MOCK = {"auth": {"mode": "none"}, "upstreams": [{"name": "mock", "plugin": "mock", "models": ["mock"]}]}
+
+
+class Lifecycle(E2E):
+    def refused_start(self, config, **options):
+        """What a gateway that cannot start says, and its exit code."""
+        gateway = self.gateway(config, serve=False, **options)
+        gateway.stopped = True
+        code_ = gateway.wait_end()
+        gateway.check_sanitizers()
+        return code_, gateway
+
+    def test_it_says_where_it_serves_and_ends_cleanly(self):
+        gateway = self.serve()
+        serving = gateway.wait_event("serving")
+        self.assertEqual(serving["address"], f"127.0.0.1:{gateway.port}")
+        self.assertEqual((serving["upstreams"], serving["interceptors"], serving["level"]), ("1", "1", "info"))
+        self.assertGreaterEqual(int(serving["loops"]), 1)
+        gateway.stop()
+        self.assertEqual([e["event"] for e in gateway.events() if e["event"] in ("serving", "draining", "stopped")],
+                         ["serving", "draining", "stopped"])
+        self.assertEqual(gateway.wait_event("draining")["requests"], "0")
+
+    def test_interrupt_ends_it_like_terminate_and_hangup_does_nothing(self):
+        gateway = self.serve()
+        gateway.signal(signal.SIGHUP)
+        self.assertEqual(get(gateway, "/health/live").status, 200)
+        gateway.signal(signal.SIGINT)
+        gateway.wait_event("stopped")
+
+    def test_a_request_in_progress_is_finished_before_the_end(self):
+        gateway = self.serve(self.upstream(code("slow"), answer("finished")), rules=[{"when": "slow", "delay": "1s"}])
+        with Wire(gateway) as wire:
+            wire.post(body_of("x"))
+            gateway.journal.wait("run")
+            gateway.signal()
+            self.assertEqual(gateway.wait_event("draining")["requests"], "1")
+            self.assertEqual(wire.answer().text, "finished")
+        gateway.stop(quiet=False)
+        self.assertEqual(gateway.wait_event("request")["status"], "200")
+
+    def test_while_it_drains_nothing_new_is_taken(self):
+        gateway = self.serve(self.upstream(code("slow"), answer("x")), rules=[{"when": "slow", "delay": "1s"}])
+        with Wire(gateway) as busy:
+            busy.post(body_of("x"))
+            gateway.journal.wait("run")
+            with Wire(gateway) as idle:
+                gateway.signal()
+                gateway.wait_event("draining")
+                self.assertEqual(idle.read_all(), b"", "an idle connection is closed")
+            with self.assertRaises(OSError):
+                with Wire(gateway) as late:
+                    late.send(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    if late.sock.recv(1) == b"":
+                        raise ConnectionError
+            self.assertEqual(busy.answer().status, 200)
+        gateway.stop(quiet=False)
+
+    def test_what_does_not_end_in_time_is_cancelled_and_its_container_deleted(self):
+        gateway = self.serve(self.upstream(code("forever")), rules=[{"when": "forever", "delay": "1h"}],
+                             server={"drain": "200ms"})
+        with Wire(gateway) as wire:
+            wire.post(body_of("x"))
+            gateway.journal.wait("run")
+            gateway.signal()
+            wire.read_all()
+        gateway.stop(quiet=False)
+        self.assertEqual(gateway.journal.live()[-1], 0)
+
+    def test_sessions_are_deleted_at_the_end(self):
+        gateway = self.serve(self.upstream(code("x = 1"), answer("a"), code("x = 2"), answer("b")))
+        for session in ("s", "t"):
+            chat(gateway, "x", session)
+        gateway.stop()
+        self.assertEqual(len(gateway.journal.of("destroy")), 2)
+
+    def test_a_deletion_that_hangs_does_not_hold_the_end_for_ever(self):
+        gateway = self.serve(self.upstream(code("x = 1"), answer("a")), sandbox={"destroy_fault": "hang"})
+        gateway.journals = []
+        chat(gateway, "x", "s")
+        gateway.stopped = True
+        gateway.signal()
+        self.assertEqual(gateway.wait_event("stopped")["containers_left"], "1")
+        self.assertEqual(gateway.wait_event("stopped")["level"], "warn")
+        self.assertEqual(gateway.wait_end(), 0)
+        gateway.check_sanitizers()
+
+    def test_a_second_terminate_ends_it_at_once(self):
+        gateway = self.serve(self.upstream(code("forever")), rules=[{"when": "forever", "delay": "1h"}])
+        gateway.journals = []
+        with Wire(gateway) as wire:
+            wire.post(body_of("x"))
+            gateway.journal.wait("run")
+            gateway.signal()
+            gateway.wait_event("draining")
+            gateway.signal()
+            gateway.stopped = True
+            self.assertEqual(gateway.wait_end(), 1)
+
+    def test_a_port_in_use_is_said_so(self):
+        first = self.serve()
+        code_, second = self.refused_start(MOCK, arguments=("--listen", f"127.0.0.1:{first.port}"))
+        self.assertEqual(code_, 1)
+        self.assertIn(f"127.0.0.1:{first.port}", second.log())
+        self.assertIn("in use", second.log())
+        self.assertEqual(get(first, "/health/live").status, 200, "the first is not disturbed")
+        with socket.create_server(("127.0.0.1", 0)) as foreign:
+            port = foreign.getsockname()[1]
+            code_, third = self.refused_start(MOCK, arguments=("--listen", f"127.0.0.1:{port}"))
+        self.assertEqual(code_, 1)
+        self.assertEqual(third.wait_event("start_failed")["error"], "CONFIG")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can serve as root")
+    def test_it_warns_when_it_serves_as_root_and_not_as_another(self):
+        gateway = self.gateway(MOCK)
+        self.assertEqual(gateway.wait_event("serving_as_root")["message"], "run the gateway as a user of its own")
+        self.assertEqual(gateway.wait_event("serving_as_root")["level"], "warn")
+        nobody = pwd.getpwnam("nobody")
+        os.chmod(self.folder, 0o755)
+        prefix = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", "--inh-caps=-all")
+        if subprocess.run([*prefix, str(BINARY), "version"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("another user cannot reach this build's folder")
+        other = self.gateway(MOCK, prefix=prefix, readable=True)
+        self.assertEqual(other.events("serving_as_root"), [])
+
+    def test_a_plugin_that_does_not_open_stops_the_start(self):
+        config = {**MOCK, "sandboxes": [{"name": "box", "plugin": "mock", "journal": "/nowhere/at/all"}]}
+        code_, gateway = self.refused_start(config)
+        self.assertEqual(code_, 1)
+        failed = gateway.wait_event("plugin_open_failed")
+        self.assertEqual((failed["level"], failed["error"]), ("error", "CONFIG"))
+        self.assertIn("box", failed["message"])
+        self.assertIn("sandgate: " + failed["message"], gateway.log(), "and in words without the log's form")
+
+    def test_open_addresses_want_authentication(self):
+        message = ("auth: mode 'none' at 0.0.0.0:0 would let everybody who reaches it run code: listen at 127.0.0.1, "
+                   "set keys, or say 'insecure: true'")
+        code_, gateway = self.refused_start(MOCK, arguments=("--listen", "0.0.0.0:0"))
+        self.assertEqual((code_, gateway.log()), (1, "sandgate: " + message))
+        insecure = self.gateway({**MOCK, "auth": {"mode": "none", "insecure": True}}, arguments=("--listen", "0.0.0.0:0"))
+        self.assertEqual(insecure.address.split(":")[0], "0.0.0.0")
+
+    def test_addresses_are_read_in_every_usual_form(self):
+        for listen in ("127.0.0.1:0", "localhost:0", "[::1]:0"):
+            if listen.startswith("[") and not socket.has_ipv6:
+                continue
+            try:
+                gateway = self.gateway(MOCK, arguments=("--listen", listen))
+            except AssertionError as problem:
+                if listen.startswith("["):
+                    continue  # a host without IPv6
+                raise problem
+            self.assertTrue(gateway.address.startswith(listen[:-1]), gateway.address)
+
+    def test_addresses_that_are_none_are_refused(self):
+        for listen in ("127.0.0.1", "4000", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:x", "a" * 300 + ":1"):
+            code_, gateway = self.refused_start(MOCK, arguments=("--listen", listen))
+            self.assertEqual(code_, 1, listen)
+            self.assertEqual(gateway.log(), "sandgate: server: 'listen' must be an address and port such as "
+                                            f"127.0.0.1:4000, not '{listen}'")
+        code_, gateway = self.refused_start(MOCK, arguments=("--listen", "no.such.host.invalid:80"))
+        self.assertIn("server: 'listen' address 'no.such.host.invalid:80' is not known here: ", gateway.log())
+
+    def test_a_broken_file_serves_nothing(self):
+        path = self.path("bad.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(to_yaml({**MOCK, "loops": {}}))
+        code_, out, err = run("serve", "--config", path)
+        self.assertEqual((code_, out), (1, ""))
+        self.assertIn(f"1 problem in {path}", err)
+
+    def test_requests_hold_no_descriptor_after_they_ended(self):
+        gateway = self.serve(self.upstream(*[turn for i in range(30) for turn in (code("print(1)", f"c{i}"), answer("x"))]))
+        for _ in range(30):
+            self.assertEqual(chat(gateway, "x").status, 200)
+        poll(lambda: gateway.fds() <= gateway.fds_before, lambda: "\n".join(gateway.fd_targets()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The local sandbox behind the gateway: real Python, its state, its limits, and what hostile code gets to see."""
+import os
+import socket
+import threading
+import unittest
+
+from client import Wire, body_of, chat
+from harness import E2E, main
+from upstream import answer, code
+
+
+class Local(E2E):
+    def local(self, *sources, sandbox=None, session="s", **sections):
+        """Runs each source by a request of its own in one session: (gateway, what the model was told of each)."""
+        turns = [turn for i, source in enumerate(sources) for turn in (code(source, f"c{i}"), answer("ok"))]
+        upstream = self.upstream(*turns)
+        gateway = self.gateway({
+            "auth": {"mode": "none"}, "upstreams": [{"name": "up", "base_url": upstream.url + "/v1", "models": ["mock"]}],
+            "sandboxes": [{"name": "box", "plugin": "local", **(sandbox or {})}],
+            "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}], **sections},
+            upstream_ports=[upstream.port])
+        gateway.fds_before += 64  # warm containers come and go by themselves
+        for _ in sources:
+            reply = chat(gateway, "x", session)
+            self.assertEqual((reply.status, reply.text), (200, "ok"), reply.body)
+        return gateway, [[m["content"] for m in r.json["messages"] if m["role"] == "tool"][0]
+                         for r in upstream.requests[1::2]]
+
+    def test_python_runs(self):
+        _, told = self.local("import sys\nprint(sys.version_info[0] * 7)", "sum(range(10))")
+        self.assertEqual([t.strip() for t in told], ["21", "45"])
+
+    def c076_variables_files_and_imports_live_in_the_session(self):
+        _, told = self.local("import json; f=open('a.txt','w'); f.write('1'); f.close()",
+                             "print(open('a.txt').read(), json.dumps({}))")
+        self.assertEqual(told[1].strip(), "1 {}")
+
+    def c080_input_is_answered_at_once(self):
+        _, told = self.local("name = input('who? ')\nprint(name)")
+        self.assertRegex(told[0], "EOFError|StdinNotImplementedError|RuntimeError")
+
+    def c083_big_output_is_cut_with_a_mark(self):
+        _, told = self.local("import json; print(json.dumps(list(range(60000))))")
+        self.assertLess(len(told[0]), 17 * 1024)
+        self.assertTrue(told[0].startswith("[0, 1, 2, "), told[0][:80])
+        self.assertTrue(told[0].rstrip().endswith("59999]"), told[0][-80:])
+        self.assertRegex(told[0], r"\d{6}", "the mark says how much was cut")
+
+    def c090_ordinary_modules_can_be_imported(self):
+        _, told = self.local("import json, decimal, threading, subprocess, tempfile, zoneinfo, sqlite3; print('ok')",
+                             "t = threading.Thread(target=lambda: print('in a thread')); t.start(); t.join()")
+        self.assertEqual([t.strip() for t in told], ["ok", "in a thread"])
+
+    def b34_an_exception_comes_with_a_short_traceback(self):
+        _, told = self.local("def f():\n    return 1 / 0\nf()")
+        self.assertIn("ZeroDivisionError", told[0])
+        self.assertNotIn("/work", told[0])
+        self.assertLess(len(told[0]), 1500)
+
+    def c107_no_network_reaches_anything(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        seen = []
+
+        def accept():
+            try:
+                seen.append(listener.accept())
+            except OSError:
+                pass
+        threading.Thread(target=accept, daemon=True).start()
+        source = ("from urllib.request import urlopen\nreached = 0\n"
+                  f"for u in ('http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://127.0.0.1:{port}/', 'http://172.17.0.1/'):\n"
+                  "    try:\n        urlopen(u, timeout=2)\n        reached += 1\n    except Exception as e:\n        pass\n"
+                  "print('reached', reached)")
+        _, told = self.local(source)
+        listener.close()
+        self.assertEqual(told[0].strip(), "reached 0")
+        self.assertEqual(seen, [])
+
+    def c108_a_shell_in_the_box_sees_nothing_of_the_host(self):
+        marker = self.path("secret-of-the-host")
+        with open(marker, "w", encoding="utf-8") as file:
+            file.write("secret")
+        _, told = self.local(
+            "import subprocess, os\n"
+            "def sh(c): return subprocess.run(c, shell=True, capture_output=True, text=True).stdout\n"
+            f"print(sh('id -u')); print(os.path.exists({marker!r})); print(sh('ls /home /root /data 2>/dev/null'))\n"
+            "print(sorted(os.environ)); print(sh('touch /usr/x 2>&1 || echo refused'))",
+            "print(len([p for p in os.listdir('/proc') if p.isdigit()]))")
+        lines = told[0].split()
+        self.assertNotEqual(lines[0], "0", "not root")
+        self.assertEqual(lines[1], "False")
+        self.assertNotIn("BUILD_DIR", told[0])
+        self.assertIn("refused", told[0])
+        self.assertLess(int(told[1]), 12, "only the box's own processes")
+
+    def test_sessions_do_not_see_each_others_files(self):
+        upstream = self.upstream(code("open('mine','w').write('x'); open('/tmp/mine','w').write('x')"), answer("ok"),
+                                 code("import os; print(os.path.exists('mine'), os.path.exists('/tmp/mine'))"), answer("ok"))
+        gateway = self.gateway({
+            "auth": {"mode": "none"}, "upstreams": [{"name": "up", "base_url": upstream.url + "/v1", "models": ["mock"]}],
+            "sandboxes": [{"name": "box", "plugin": "local"}],
+            "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]}, upstream_ports=[upstream.port])
+        gateway.fds_before += 64
+        for session in ("a", "b"):
+            chat(gateway, "x", session)
+        self.assertIn("False False", [m["content"] for m in upstream.requests[3].json["messages"] if m["role"] == "tool"][0])
+
+    def test_endless_code_ends_at_its_time_limit_and_the_session_goes_on(self):
+        _, told = self.local("x = 5", "while True: pass", "print(x if 'x' in globals() else 'restarted')",
+                             sandbox={"run_timeout": "1s"})
+        self.assertIn("[timed out]", told[1])
+        self.assertTrue(told[2].strip().endswith(("5", "restarted")), told[2])
+
+    def test_too_much_memory_ends_the_code_and_not_the_gateway(self):
+        gateway, told = self.local("x = bytearray(2 << 30)", "print('alive')", sandbox={"memory": "128MiB", "disk": "32MiB"})
+        self.assertRegex(told[0], r"MemoryError|\[sandbox failed\]|memory")
+        self.assertIn("alive", told[1])
+
+    def test_too_many_processes_are_refused_in_the_box(self):
+        _, told = self.local("import subprocess\nn = 0\ntry:\n    while n < 500:\n        subprocess.Popen(['sleep', '100']); n += 1\n"
+                             "except Exception as e:\n    print(type(e).__name__, n)", "print('alive')")
+        self.assertRegex(told[0], r"BlockingIOError|OSError|\[sandbox failed\]")
+        self.assertIn("alive", told[1])
+
+    def test_code_that_kills_its_interpreter_loses_the_state_and_says_so(self):
+        _, told = self.local("x = 1", "import os; os.kill(os.getpid(), 9)", "print('x' in globals())")
+        self.assertRegex(told[1], r"\[sandbox failed\]|lost|died|gone|killed|restarted")
+        self.assertTrue(told[2].strip().endswith("False"), told[2])
+        self.assertRegex(told[1] + told[2], "lost|gone")
+
+    def c075_a_client_that_leaves_ends_the_code(self):
+        upstream = self.upstream(code("open('/tmp/f','w')\nwhile True: pass"))
+        gateway = self.gateway({
+            "auth": {"mode": "none"}, "upstreams": [{"name": "up", "base_url": upstream.url + "/v1", "models": ["mock"]}],
+            "sandboxes": [{"name": "box", "plugin": "local"}],
+            "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]}, upstream_ports=[upstream.port])
+        gateway.fds_before += 64
+        with Wire(gateway) as wire:
+            wire.post(body_of("x"))
+            upstream.next_request()
+        self.assertEqual(gateway.wait_event("request")["status"], "499")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to take user namespaces away")
+    def c092_without_user_namespaces_the_start_stops_and_says_what_to_do(self):
+        limit = ("unshare", "--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "--mount", "sh", "-c",
+                 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh")
+        gateway = self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}],
+                                "sandboxes": [{"name": "box", "plugin": "local"}],
+                                "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]},
+                               serve=False, prefix=limit)
+        gateway.stopped = True
+        code_ = gateway.wait_end()
+        if not gateway.events("plugin_open_failed"):
+            self.skipTest("user namespaces cannot be taken away here: " + gateway.log()[-300:])
+        self.assertEqual(code_, 1)
+        message = gateway.wait_event("plugin_open_failed")["message"]
+        self.assertIn("user.max_user_namespaces is 0", message)
+        self.assertIn("box", message)
+
+
+if __name__ == "__main__":
+    main()

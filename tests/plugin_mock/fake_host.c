@@ -1,0 +1,182 @@
+/* The host: recording, single-threaded. */
+#include "fake_host.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+
+static void die(const char *what, const char *name)
+{
+    fprintf(stderr, "%s: %s\n", what, name);
+    exit(2);
+}
+
+static void host_log(struct sg_call *call, enum sg_level level, const char *format, ...)
+{
+    (void)level;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(call->logged, sizeof call->logged, format, arguments);
+    va_end(arguments);
+}
+
+static int host_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(err->message, sizeof err->message, format, arguments);
+    va_end(arguments);
+    err->code = (int)code;
+    return (int)code;
+}
+
+static void *host_alloc(struct sg_call *call, size_t size)
+{
+    if (size > ((size_t)16 << 20) - call->bytes) {
+        return NULL;
+    }
+    call->bytes += size;
+    call->blocks = realloc(call->blocks, (call->blocks_count + 1) * sizeof *call->blocks);
+    return call->blocks[call->blocks_count++] = calloc(1, size == 0 ? 1 : size);
+}
+
+static int64_t host_time_left(struct sg_call *call)
+{
+    (void)call;
+    return 60000;
+}
+
+static int host_sleep(struct sg_call *call, int64_t ms, struct sg_error *err)
+{
+    call->sleeps++;
+    if (call->on_sleep != NULL) {
+        call->on_sleep(call, call->on_sleep_context);
+    }
+    if (call->sleeps > (call->sleeps_max == 0 ? 100000 : call->sleeps_max)) {
+        int code = call->sleep_code == 0 ? SG_E_CANCELLED : call->sleep_code;
+        return host_fail(err, (enum sg_code)code, "the call was ended");
+    }
+    call->slept_ms += ms;
+    return 0;
+}
+
+static int host_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
+                     struct sg_error *err)
+{
+    if (call->emits_max > 0 && call->outputs_count >= call->emits_max) {
+        return host_fail(err, (enum sg_code)call->emit_code, "nobody listens any more");
+    }
+    call->outputs = realloc(call->outputs, (call->outputs_count + 1) * sizeof *call->outputs);
+    struct output *output = &call->outputs[call->outputs_count++];
+    *output = (struct output){kind, malloc(len + 1), len};
+    if (len > 0) {
+        memcpy(output->data, data, len);
+    }
+    output->data[len] = '\0';
+    return 0;
+}
+
+static int host_run_code(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
+                         struct sg_error *err)
+{
+    call->runs++;
+    free(call->run_code);
+    call->run_code = calloc(1, run->code_len + 1);
+    memcpy(call->run_code, run->code, run->code_len);
+    call->run_code_len = run->code_len;
+    call->run_timeout_ms = run->timeout_ms;
+    size_t repeat = call->events_repeat == 0 ? 1 : call->events_repeat;
+    for (size_t i = 0; i < repeat * call->events_count; i++) {
+        const struct event *event = &call->events[i % call->events_count];
+        size_t len = event->len == 0 ? strlen(event->data) : event->len;
+        int code = sink->event(sink->ctx, event->kind, event->data, len, err);
+        if (code != 0) {
+            return code;
+        }
+        call->events_sent++;
+    }
+    return call->run_result == 0
+               ? 0
+               : host_fail(err, (enum sg_code)call->run_result, "%s", call->run_message);
+}
+
+static const char *host_message(const struct sg_error *err)
+{
+    return err->message;
+}
+
+static const struct sg_host host = {
+    .size = sizeof(struct sg_host),
+    .abi_minor = SG_ABI_MINOR,
+    .log = host_log,
+    .fail = host_fail,
+    .alloc = host_alloc,
+    .time_left_ms = host_time_left,
+    .sleep = host_sleep,
+    .emit = host_emit,
+    .run_code = host_run_code,
+    .message = host_message,
+};
+
+const struct sg_plugin_set *host_load(const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.so", PLUGIN_DIR, name);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        die("cannot load", dlerror());
+    }
+    const struct sg_plugin_set *set = dlsym(handle, "sg_plugin_set");
+    if (set == NULL || set->magic != SG_PLUGIN_MAGIC || set->abi_major != SG_ABI_MAJOR) {
+        die("no plugin of this ABI", path);
+    }
+    *set->host = &host;
+    return set;
+}
+
+struct sg_call *call_new(void)
+{
+    return calloc(1, sizeof(struct sg_call));
+}
+
+void call_free(struct sg_call *call)
+{
+    for (size_t i = 0; i < call->outputs_count; i++) {
+        free(call->outputs[i].data);
+    }
+    for (size_t i = 0; i < call->blocks_count; i++) {
+        free(call->blocks[i]);
+    }
+    free(call->outputs);
+    free(call->blocks);
+    free(call->run_code);
+    free(call);
+}
+
+const char *call_text(struct sg_call *call, enum sg_out kind)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < call->outputs_count; i++) {
+        len += call->outputs[i].kind == kind ? call->outputs[i].len : 0;
+    }
+    char *text = host_alloc(call, len + 1);
+    if (text == NULL) {
+        return "(too large)";
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < call->outputs_count; i++) {
+        if (call->outputs[i].kind == kind) {
+            memcpy(text + at, call->outputs[i].data, call->outputs[i].len);
+            at += call->outputs[i].len;
+        }
+    }
+    return text;
+}
+
+size_t call_count(const struct sg_call *call, enum sg_out kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < call->outputs_count; i++) {
+        count += call->outputs[i].kind == kind;
+    }
+    return count;
+}

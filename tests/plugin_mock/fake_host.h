@@ -1,0 +1,88 @@
+/* A host for plugins under test: it records what they emit, log and wait for, and plays the sandbox to interceptors.
+ *
+ *   struct plugin_set set = host_load("mock");            loads PLUGIN_DIR/mock.so and hands it the host
+ *   struct sg_call *call = call_new();
+ *   int code = set.sandbox->create(self, call, &spec, call_error(call));
+ *   … call_text(call, SG_OUT_HANDLE), call_message(call) …
+ *   call_free(call);
+ */
+#ifndef TESTS_FAKE_HOST_H
+#define TESTS_FAKE_HOST_H
+
+#include <sandgate/plugin.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct output {
+    enum sg_out kind;
+    char *data; /* ended by a NUL that len does not count */
+    size_t len;
+};
+
+struct event { /* what the played sandbox sends */
+    enum sg_out kind;
+    const char *data;
+    size_t len; /* 0: strlen(data) */
+};
+
+struct sg_error {
+    int code;
+    char message[1024];
+};
+
+struct sg_call {
+    struct output *outputs;
+    size_t outputs_count;
+    size_t emits_max; /* after so many emit() fails with emit_code; 0: never */
+    int emit_code;
+    void **blocks; /* given out by alloc() */
+    size_t blocks_count, bytes;
+    struct sg_error error;
+    char logged[4096];
+    /* sleep(): returns at once, calls the hook first, and fails with sleep_code after `sleeps_max` of them (0: after
+     * 100000, so that nothing hangs). */
+    int64_t slept_ms;
+    size_t sleeps, sleeps_max;
+    int sleep_code;
+    void (*on_sleep)(struct sg_call *, void *);
+    void *on_sleep_context;
+    /* run_code(): sends `events` to the sink, then returns run_result with run_message. */
+    const struct event *events;
+    size_t events_count, events_repeat; /* the whole list so many times; 0: once */
+    size_t events_sent;
+    int run_result;
+    const char *run_message;
+    size_t runs;
+    char *run_code; /* what was run last */
+    size_t run_code_len;
+    int64_t run_timeout_ms;
+};
+
+/* The set of PLUGIN_DIR/NAME.so with the host in place; ends the program where that cannot be. */
+const struct sg_plugin_set *host_load(const char *name);
+
+struct sg_call *call_new(void);
+void call_free(struct sg_call *);
+
+static inline struct sg_error *call_error(struct sg_call *call)
+{
+    return &call->error;
+}
+
+/* All output of a kind, one after the other; until the next call. */
+const char *call_text(struct sg_call *, enum sg_out kind);
+size_t call_count(const struct sg_call *, enum sg_out kind);
+
+/* ---- configuration (fake_config.c) ---- */
+
+/* Filled with the table's defaults. */
+void *config_new(const struct sg_plugin *);
+void config_free(const struct sg_plugin *, void *config);
+/* A value as in YAML; for STRINGS the values separated by line breaks. Ends the program at a name that is unknown. */
+void config_set(const struct sg_plugin *, void *config, const char *name, const char *value);
+/* Appends an item to a LIST: names and values in turn, ended by NULL. */
+void config_add(const struct sg_plugin *, void *config, const char *list, ...);
+
+#endif
