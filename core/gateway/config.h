@@ -16,6 +16,7 @@ enum auth_mode { AUTH_KEYS, AUTH_NONE };
 struct auth_key {
     const char *name; /* the identity; two keys of one name are one identity */
     uint8_t sha256[SHA256_BYTES];
+    bool for_metrics; /* opens /metrics, and nothing else */
 };
 
 struct server_config {
@@ -27,6 +28,7 @@ struct server_config {
     int64_t request_timeout_ms;
     int64_t drain_ms;
     int64_t workers;
+    bool metrics_open;
 };
 
 struct auth_config {

@@ -28,6 +28,7 @@ typedef void http_handler(void *ctx, struct http_exchange *);
 struct http_server_options {
     struct sockaddr_storage address;
     socklen_t address_len;
+    int listen_fd; /* listens at the address already: taken over, by failures too; 0: none */
     struct loop *const *loops; /* borrowed */
     size_t loops_count;
     http_handler *handle;
@@ -35,7 +36,8 @@ struct http_server_options {
 };
 
 /* Binds (once without SO_REUSEPORT, so that a second process fails with a clear SG_E_CONFIG message naming the
- * address), then a listener for each loop. Does not accept yet. */
+ * address), then a listener for each loop. With listen_fd nothing is bound: all loops accept on duplicates of it, and what
+ * nobody has accepted at the end stays for the next process. Does not accept yet. */
 int http_server_new(const struct http_server_options *, struct http_server **ret,
                     struct sg_error *err);
 void http_server_start(struct http_server *); /* accepts on every loop */
@@ -73,7 +75,8 @@ int http_answer(struct http_exchange *, int status, const struct http_answer_fie
 int http_answer_begin(struct http_exchange *, int status, const struct http_answer_field *,
                       size_t count, int64_t content_length, struct sg_error *err);
 int http_answer_write(struct http_exchange *, struct str data, struct sg_error *err);
-int http_answer_flush(struct http_exchange *, struct sg_error *err); /* the head, without waiting for a write */
+int http_answer_flush(struct http_exchange *,
+                      struct sg_error *err); /* the head, without waiting for a write */
 int http_answer_end(struct http_exchange *, struct sg_error *err);
 
 /* Breaks the connection off: for a relayed answer that was cut short, so that the client sees it as cut. */
