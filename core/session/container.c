@@ -205,6 +205,7 @@ static void touch_run(void *arg)
     struct sg_call *call = provider_call(container, "touch", NULL,
                                          deadline_in(registry->options.destroy_ms), &arguments);
     arguments->life_ms = container->touch_life_ms;
+    errand_patience(call);
     int code = call_run(call, provider_touch, arguments, NULL, &err);
     if (code != 0 && code != SG_E_GONE && code != SG_E_GONE_BEFORE) { /* its run will say so */
         struct log_line line;
@@ -229,10 +230,10 @@ static bool touch_begin(struct container *container, int64_t need_ms)
         container->life_until - now >= need_ms) {
         return false;
     }
-    int64_t life_ms = need_ms + TOUCH_SLACK_MS;
+    bool is_longer = need_ms > container->life_needed_ms; /* than an ordinary use wants it */
     container->is_touching = true;
     container->touch_since = now;
-    container->touch_life_ms = life_ms > container->life_ms ? life_ms : container->life_ms;
+    container->touch_life_ms = is_longer ? need_ms + TOUCH_SLACK_MS : container->life_ms;
     if (container->life_latest < now + container->touch_life_ms) {
         container->life_latest = now + container->touch_life_ms;
     }

@@ -68,8 +68,6 @@ static bool is_wanted(const struct container *container)
 static void creation_settle(struct container *container, const struct sg_error *failure)
 {
     struct sg_error err = *failure;
-    bool is_wanted =
-        !container->is_unwanted && (container->is_session || !list_is_empty(&container->waiters));
     container->registry->created += container->handle != NULL;
     if (container->handle == NULL) {
         CHECK(err.code != 0);
@@ -130,6 +128,7 @@ static void create_run(void *arg)
     };
     container->life_until = since + container->life_ms;
     container->life_latest = container->life_until + registry->options.create_ms;
+    errand_patience(call);
     call_start(call, provider_create, arguments);
     struct call_output output;
     int next;
@@ -138,9 +137,10 @@ static void create_run(void *arg)
             handle_take(container, output.data);
         }
     }
-    if (next < 0) { /* the shutdown has given up */
+    if (next < 0) { /* what it emits from now on is not taken, as it is told */
         call_cancel(call);
-        (void)error_set(&err, -next, "the gateway is shutting down"); /* the code */
+        (void)error_set(&err, -next, "sandbox '%s': create() %s", container->sandbox->name,
+                        next == -SG_E_TIMEOUT ? "does not return" : "is left: shutting down");
     } else if (call_result(call, &err) == 0 && container->handle == NULL) {
         (void)error_set(&err, SG_E_INTERNAL,
                         "sandbox '%s': create() gave no handle of 1 to %zu bytes without NUL",

@@ -77,6 +77,11 @@ int errand_start(struct registry *registry, const char *name, void (*run)(void *
     return code;
 }
 
+void errand_patience(const struct sg_call *call)
+{
+    fiber_set_deadline(fiber_self(), call_deadline(call) + ABANDON_MS);
+}
+
 void errands_cancel(struct registry *registry)
 {
     registry->is_abandoned = true;

@@ -23,8 +23,9 @@
 #define TOUCH_SLACK_MS \
     30000 /* life is pushed on when it is so much (at most) shorter than a new one */
 #define RUN_SLACK_MS 5000 /* a run's call lasts so much longer than the run may */
-#define FILE_MS 60000     /* a file operation */
-#define DELETIONS_MAX 64  /* at one time */
+#define ABANDON_MS 2000 /* a call that has not returned so long after its deadline is left behind */
+#define FILE_MS 60000   /* a file operation */
+#define DELETIONS_MAX 64 /* at one time */
 
 /* ---- what is posted ---- */
 
@@ -178,6 +179,8 @@ struct errand {
 /* Runs in a fiber of this thread's loop. Fails without a stack, or after the shutdown has given up. */
 int errand_start(struct registry *, const char *name, void (*run)(void *), void *arg,
                  struct sg_error *err);
+/* In an errand: do not wait for this call for more than ABANDON_MS after its deadline. */
+void errand_patience(const struct sg_call *);
 void errands_cancel(struct registry *); /* all, and no new ones; under the lock */
 
 /* ---- the registry ---- */

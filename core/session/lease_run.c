@@ -4,7 +4,6 @@
 #include "session/internal.h"
 
 #include "base/check.h"
-#include "base/limits.h"
 
 struct operation {
     const char *name;
@@ -105,7 +104,7 @@ static int lease_take_turn(struct lease *lease, unsigned *attaches,
 
 /* ---- the call ---- */
 
-/* A copy that lives as long as the call, which may outlive the caller. NULL beyond the call's memory. */
+/* A copy that lives as long as the call, which may outlive the caller. NULL if the system refuses. */
 static const void *copy_in(struct sg_call *call, const void *data, size_t len)
 {
     char *copy = arena_alloc(call_arena(call), len + 1);
@@ -141,12 +140,23 @@ static bool arguments_fill(struct provider_arguments *arguments, struct sg_call 
     return fits;
 }
 
+/* The next output, waited for as long as the fiber may and the call deserves. */
+static int output_next(struct sg_call *call, struct call_output *ret)
+{
+    struct fiber *self = fiber_self();
+    int64_t own = fiber_deadline(self);
+    fiber_set_deadline(self, deadline_min(own, call_deadline(call) + ABANDON_MS));
+    int next = call_next(call, ret);
+    fiber_set_deadline(self, own);
+    return next;
+}
+
 /* Passes the output on until the end (0), the caller's end, or the sink's refusal. */
 static int output_pass(struct sg_call *call, const struct sg_sink *sink, struct sg_error *err)
 {
     struct call_output output;
     int next;
-    while ((next = call_next(call, &output)) == 1) {
+    while ((next = output_next(call, &output)) == 1) {
         if (sink == NULL) {
             continue;
         }
@@ -158,29 +168,31 @@ static int output_pass(struct sg_call *call, const struct sg_sink *sink, struct 
     if (next < 0) {
         return error_set(err, -next,
                          next == -SG_E_CANCELLED ? "cancelled while code ran"
-                                                 : "the request's time was over");
+                                                 : "time is up and code still runs");
     }
     return 0;
 }
 
-/* An ephemeral container whose only request is over goes at once, while the run still runs. */
-static bool close_with_request(struct container *container)
+/* Must the container go at once? An ephemeral one whose only request is over, while the run still runs; and one whose
+ * plugin does not return long after its deadline. */
+static bool close_at_once(struct container *container, const struct sg_call *call)
 {
     struct fiber *self = fiber_self();
     bool is_over = fiber_is_cancelled(self) || fiber_deadline(self) <= clock_ms();
+    bool is_hung = clock_ms() >= call_deadline(call) + ABANDON_MS;
     registry_lock(container->registry);
-    bool closes = is_over && !container->is_session && container->leases <= 1;
-    if (closes) {
-        container_close(container, CLOSE_RELEASED, false);
+    bool is_free = is_over && !container->is_session && container->leases <= 1;
+    if (is_free || is_hung) {
+        container_close(container, is_free ? CLOSE_RELEASED : CLOSE_HUNG, !is_free);
     }
     registry_unlock(container->registry);
-    return closes;
+    return is_free || is_hung;
 }
 
 /* Leaves a call that goes on. Consumes it, and the turn. */
 static void call_leave(struct container *container, struct sg_call *call, const char *request_id)
 {
-    if (close_with_request(container)) {
+    if (close_at_once(container, call)) {
         call_cancel(call);
         call_unref(call);
     } else {
@@ -205,7 +217,7 @@ static int call_carry_out(struct lease *lease, struct container *container, stru
     return code;
 }
 
-static int too_large(struct container *container, struct sg_call *call, struct sg_error *err)
+static int no_memory(struct container *container, struct sg_call *call, struct sg_error *err)
 {
     call_unref(call);
     registry_lock(container->registry);
@@ -213,8 +225,7 @@ static int too_large(struct container *container, struct sg_call *call, struct s
         container_pass_turn(container);
     }
     registry_unlock(container->registry);
-    return error_set(err, SG_E_LIMIT, "more than fits into one call of a sandbox (%zu MiB)",
-                     LIMIT_CALL_ARENA_BYTES / MIB);
+    return error_set(err, SG_E_LIMIT, "no memory for what the sandbox shall get");
 }
 
 /* Consumes the turn. */
@@ -226,7 +237,7 @@ static int carry_out(struct lease *lease, struct container *container,
     struct sg_call *call = provider_call(container, operation->name, lease->request_id,
                                          deadline_in(operation->limit_ms), &arguments);
     if (!arguments_fill(arguments, call, operation)) {
-        return too_large(container, call, err);
+        return no_memory(container, call, err);
     }
     container_touch(container, container->life_needed_ms);
     call_start(call, operation->invoke, arguments);

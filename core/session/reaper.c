@@ -102,6 +102,7 @@ void delete_attempt(void *arg)
     struct sg_call *call =
         provider_call(container, "destroy", NULL,
                       deadline_in(container->registry->options.destroy_ms), &arguments);
+    errand_patience(call);
     int code = call_run(call, provider_destroy, arguments, NULL, &err);
     bool is_destroyed = code == 0 || code == SG_E_GONE || code == SG_E_GONE_BEFORE ||
                         code == SG_E_NOT_FOUND; /* not there any more is what is wanted */
@@ -205,7 +206,7 @@ static void reaper_on_loop(struct loop_task *task)
     struct reaper *reaper = &registry->reaper;
     registry_lock(registry);
     reaper->is_posted = false;
-    registry_arrived(registry);
+    registry->in_flight--; /* not registry_arrived(), which would send this very message again */
     bool is_needed = !registry->is_abandoned;
     registry_unlock(registry);
     if (reaper->fiber != NULL) {
