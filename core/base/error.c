@@ -42,6 +42,9 @@ static void end_at_character(char *text, size_t size, int wanted)
 int error_vset(struct sg_error *err, int code, const char *format, va_list arguments)
 {
     CHECK(code != SG_OK);
+    if (err == NULL) { /* a plugin's close() waits and has nobody to tell */
+        return code;
+    }
     *err = (struct sg_error){.code = code};
     int wanted = vsnprintf(err->message, sizeof err->message, format, arguments);
     end_at_character(err->message, sizeof err->message, wanted);

@@ -4,6 +4,8 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
+
 /* What the core alone says about an answer. */
 static bool is_framing(struct str name)
 {

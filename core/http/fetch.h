@@ -35,6 +35,10 @@ struct fetch_reply {
     size_t fields_count;
 };
 
+/* Descriptors of a loop's multis; the process's start counts them among admission_init()'s `fixed`. Connections are
+ * counted by themselves. */
+#define FETCH_LOOP_DESCRIPTORS 32
+
 /* What a loop needs for fetching; once for each loop, on its thread, before and after all use. */
 int fetch_loop_init(struct loop *, struct sg_error *err);
 void fetch_loop_clear(struct loop *);
@@ -57,7 +61,8 @@ int fetch_read(struct fetch *, struct str *ret_data, struct sg_error *err);
 /* Ends the transfer at once, wherever it is. NULL is fine. */
 void fetch_end(struct fetch *);
 
-/* A failure that came before anything was sent (connection refused, no name): safe to try again. */
+/* A failure that came before anything was sent (connection refused, no name): safe to try again. NULL stands for a
+ * fetch_start() that failed. */
 bool fetch_failed_before_sending(const struct fetch *);
 
 #endif

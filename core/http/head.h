@@ -19,10 +19,11 @@ struct http_field {
 
 struct http_head {
     struct str method;
-    struct str target; /* as sent: path and query; of an absolute form without scheme and authority */
-    struct str path;   /* of the target, still encoded */
-    struct str query;  /* after '?', or empty */
-    int minor;         /* HTTP/1.minor */
+    struct str
+        target;      /* as sent: path and query; of an absolute form without scheme and authority */
+    struct str path; /* of the target, still encoded */
+    struct str query; /* after '?', or empty */
+    int minor;        /* HTTP/1.minor */
     struct http_field fields[LIMIT_HEADER_COUNT];
     size_t count;
     int64_t content_length; /* -1: none */

@@ -4,6 +4,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 
+enum { IDENTITY_BYTES_MAX = 1024 }; /* of an id, a model's name */
+
 /* ---- shared ---- */
 
 void chat_members_edit(struct splice *splice, struct str text, struct json_value object,
@@ -26,22 +28,21 @@ void chat_members_edit(struct splice *splice, struct str text, struct json_value
     splice_add(splice, (size_t)(after.data - text.data) + after.len, 0, added);
 }
 
+/* Keeps the first one that says something. One of absurd length, which every chunk would repeat, says nothing. */
+static void identity_keep(struct buf *to, const struct json_member *member, size_t bytes_min)
+{
+    if (to->len == 0 && member != NULL && member->value.raw.len >= bytes_min &&
+        member->value.raw.len <= IDENTITY_BYTES_MAX) {
+        (void)buf_append_str(to, member->value.raw); /* small: fits */
+    }
+}
+
 void chat_identity_note(struct chat *chat, const struct json_member *members, size_t count)
 {
-    if (chat->turns > 0) {
-        return;
-    }
-    const struct json_member *id = chat_find(members, count, "id", JSON_STRING);
-    const struct json_member *created = chat_find(members, count, "created", JSON_NUMBER);
-    const struct json_member *model = chat_find(members, count, "model", JSON_STRING);
-    if (chat->id.len == 0 && id != NULL && id->value.raw.len > 2) {
-        (void)buf_append_str(&chat->id, id->value.raw); /* bounded by its event */
-    }
-    if (chat->created.len == 0 && created != NULL) {
-        (void)buf_append_str(&chat->created, created->value.raw);
-    }
-    if (chat->model.len == 0 && model != NULL && model->value.raw.len > 2) {
-        (void)buf_append_str(&chat->model, model->value.raw);
+    if (chat->turns == 0) {
+        identity_keep(&chat->id, chat_find(members, count, "id", JSON_STRING), 3);
+        identity_keep(&chat->created, chat_find(members, count, "created", JSON_NUMBER), 1);
+        identity_keep(&chat->model, chat_find(members, count, "model", JSON_STRING), 3);
     }
 }
 
@@ -180,6 +181,7 @@ static void answer_choices_edit(struct answer_edit *edit)
     (void)buf_put_json(&reason, str_of(chat_finish_reason(edit->chat))); /* small: fits */
     member_put(edit, answer->choice_members, answer->choice_count, "finish_reason",
                kept(edit, &reason), &added);
+    member_put(edit, answer->choice_members, answer->choice_count, "index", STR("0"), &added);
     struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
     bool *none = arena_get(edit->arena, answer->choice_count + 1);
     chat_members_edit(&edit->splice, answer->text.raw, answer->choice, answer->choice_members,

@@ -275,6 +275,33 @@ static void delta_edit(struct passing *passing, bool without_content)
     }
 }
 
+/* The choice around the delta: what strict clients miss is added. `finish` is the raw reason of the answer's last chunk,
+ * whose delta was given before; NULL: not that one. */
+static void choice_edit(struct passing *passing, const char *finish)
+{
+    const struct chat_chunk *chunk = passing->chunk;
+    bool has_delta = false, has_index = false;
+    for (size_t i = 0; i < chunk->choice_count; i++) {
+        const struct json_member *member = &chunk->choice_members[i];
+        has_delta = has_delta || str_is(member->key, "delta");
+        has_index = has_index || str_is(member->key, "index");
+        if (str_is(member->key, "finish_reason")) {
+            value_put(passing, member->value, finish == NULL ? STR("null") : str_of(finish));
+        } else if (finish != NULL && str_is(member->key, "delta")) {
+            value_put(passing, member->value, STR("{}"));
+        } else if (finish != NULL && str_is(member->key, "logprobs") &&
+                   passing->chat->last->finish_has_text) {
+            value_put(passing, member->value, STR("null"));
+        }
+    }
+    struct buf added = {0};
+    (void)buf_puts(&added, has_index ? "" : ",\"index\":0"); /* small: fits */
+    (void)buf_puts(&added, has_delta ? "" : ",\"delta\":{}");
+    bool *none = arena_get(passing->arena, chunk->choice_count + 1);
+    chat_members_edit(&passing->splice, chunk->text.raw, chunk->choice, chunk->choice_members,
+                      chunk->choice_count, none, kept(passing, &added));
+}
+
 /* An event is one line: line ends within JSON are white space. The last two bytes end the event. */
 static void line_flatten(struct buf *out, size_t start)
 {
@@ -325,11 +352,7 @@ void chat_chunk_pass(struct chat *chat, const struct chat_chunk *chunk, struct a
     head_edit(&passing);
     choices_edit(&passing);
     delta_edit(&passing, false);
-    const struct json_member *reason =
-        json_find(chunk->choice_members, chunk->choice_count, "finish_reason");
-    if (reason != NULL) {
-        value_put(&passing, reason->value, STR("null"));
-    }
+    choice_edit(&passing, NULL);
     event_put(&passing, held ? &chat->turn->held : out);
 }
 
@@ -442,27 +465,6 @@ static void runs_chunk_put(struct chat *chat, struct buf *out)
     }
 }
 
-static void finish_edit(struct passing *passing, struct str reason)
-{
-    const struct chat_chunk *chunk = passing->chunk;
-    bool has_delta = false;
-    for (size_t i = 0; i < chunk->choice_count; i++) {
-        const struct json_member *member = &chunk->choice_members[i];
-        if (str_is(member->key, "finish_reason")) {
-            value_put(passing, member->value, reason);
-        } else if (str_is(member->key, "delta")) {
-            value_put(passing, member->value, STR("{}"));
-            has_delta = true;
-        } else if (str_is(member->key, "logprobs") && passing->chat->last->finish_has_text) {
-            value_put(passing, member->value, STR("null"));
-        }
-    }
-    bool *gone = arena_get(passing->arena, chunk->choice_count + 1);
-    chat_members_edit(&passing->splice, chunk->text.raw, chunk->choice, chunk->choice_members,
-                      chunk->choice_count, gone,
-                      has_delta ? (struct str){0} : STR(",\"delta\":{}"));
-}
-
 /* The upstream's own last chunk, with the reason that holds for the whole answer. */
 static void finish_chunk_pass(struct chat *chat, const char *reason, struct buf *out)
 {
@@ -477,7 +479,7 @@ static void finish_chunk_pass(struct chat *chat, const char *reason, struct buf 
     choices_edit(&passing);
     BUF_CLEANUP struct buf quoted = {0};
     (void)buf_put_json(&quoted, str_of(reason)); /* small: fits */
-    finish_edit(&passing, buf_str(&quoted));
+    choice_edit(&passing, quoted.data);
     event_put(&passing, out);
     arena_free(arena);
 }

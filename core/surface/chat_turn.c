@@ -38,6 +38,7 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
     turn->arena = arena_new(0);
     turn->is_stream = is_stream;
     turn->json.max = LIMIT_BODY_BYTES;
+    turn->held.max = LIMIT_BODY_BYTES;
     turn->calls = arena_get(turn->arena, CHAT_CALLS_MAX * sizeof(void *));
     turn->fields = arena_get(turn->arena, CHAT_FIELDS_MAX * sizeof *turn->fields);
     turn->used = (struct surface_usage){-1, -1, -1};
@@ -157,7 +158,7 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
     int code = SG_OK;
     for (size_t i = 0; code == SG_OK && i < count; i++) {
         struct json_value value = members[i].value;
-        turn->kept_bytes += value.raw.len;
+        turn->kept_bytes += members[i].key_raw.len + value.raw.len;
         if (turn->kept_bytes > LIMIT_BODY_BYTES) {
             return error_set(err, SG_E_LIMIT, "more than %zu MiB", LIMIT_BODY_BYTES / MIB);
         }
@@ -187,14 +188,15 @@ static void usage_note(struct chat_turn *turn, const struct json_member *members
     }
 }
 
-static void finish_note(struct chat_turn *turn, const struct json_member *members, size_t count)
+static void finish_note(struct chat_turn *turn, const struct json_member *members, size_t count,
+                        struct arena *scratch)
 {
     const struct json_member *reason = chat_find(members, count, "finish_reason", JSON_STRING);
     if (reason != NULL) {
         turn->whole = true;
         buf_reset(&turn->finish_reason);
         (void)buf_append_str(&turn->finish_reason,
-                             json_text_of(reason->value, turn->arena)); /* bounded by its event */
+                             json_text_of(reason->value, scratch)); /* bounded by its event */
     }
 }
 
@@ -226,7 +228,7 @@ static int chunk_take(struct chat *chat, const struct chat_chunk *chunk, struct 
         return not_understood(err);
     }
     bool finished = turn->whole;
-    finish_note(turn, chunk->choice_members, chunk->choice_count);
+    finish_note(turn, chunk->choice_members, chunk->choice_count, scratch);
     if (turn->whole && !finished) {
         (void)buf_append_str(&turn->finish_chunk, chunk->text.raw); /* bounded by its event */
         turn->finish_has_text = chunk->has_text;
@@ -234,6 +236,10 @@ static int chunk_take(struct chat *chat, const struct chat_chunk *chunk, struct 
     if (chat->request.wants_stream) {
         chat_chunk_pass(chat, chunk, scratch, out);
         chat_calls_release(chat, false, out);
+    }
+    if (turn->held.overflow) {
+        return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
+                         LIMIT_BODY_BYTES / MIB);
     }
     return SG_OK;
 }
@@ -335,7 +341,7 @@ static int answer_read(struct chat *chat, struct sg_error *err)
     if (code != SG_OK) {
         return not_understood(err);
     }
-    finish_note(turn, chunk.choice_members, chunk.choice_count);
+    finish_note(turn, chunk.choice_members, chunk.choice_count, turn->arena);
     turn->whole = true;
     return SG_OK;
 }

@@ -10,6 +10,7 @@ static void die(const char *what, const char *name)
     exit(2);
 }
 
+SG_PRINTF(3, 4)
 static void host_log(struct sg_call *call, enum sg_level level, const char *format, ...)
 {
     (void)level;
@@ -19,6 +20,7 @@ static void host_log(struct sg_call *call, enum sg_level level, const char *form
     va_end(arguments);
 }
 
+SG_PRINTF(3, 4)
 static int host_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
 {
     va_list arguments;

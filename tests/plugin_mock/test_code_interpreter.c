@@ -117,7 +117,7 @@ static void an_exception_is_labelled_and_its_traceback_short(void)
 
 static void a_long_traceback_keeps_its_end(void)
 {
-    char json[20000] = "{\"name\":\"RecursionError\",\"value\":\"deep\",\"traceback\":\"";
+    static char json[20000] = "{\"name\":\"RecursionError\",\"value\":\"deep\",\"traceback\":\"";
     size_t len = strlen(json);
     for (int i = 0; i < 500; i++) {
         len += (size_t)snprintf(json + len, sizeof json - len, "line %d of the calls\\n", i);
@@ -336,7 +336,7 @@ static void wrong_arguments_run_nothing_and_say_what_is_wrong(void)
 
 static void deeply_nested_arguments_are_refused_without_deep_recursion(void)
 {
-    char deep[200000];
+    static char deep[200000];
     size_t len = (size_t)snprintf(deep, sizeof deep, "{\"code\":");
     memset(deep + len, '[', sizeof deep - len);
     struct fixture f = fixture_new(NULL);

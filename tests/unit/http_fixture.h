@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -315,7 +316,7 @@ static inline void client_send(int fd, struct str text)
 /* Reads until `got` ends in `end`, or (NULL) to the end of the stream. False if it comes otherwise. */
 static inline bool client_read(int fd, const char *end, struct buf *got)
 {
-    char piece[65536];
+    static char piece[65536];
     for (;;) {
         size_t len = end == NULL ? sizeof piece : 1;
         ssize_t count = recv(fd, piece, len, 0);

@@ -9,7 +9,7 @@
 
 static struct loop *loop;
 static struct buf record;
-static struct fiber *first; /* the one that others act on */
+static __attribute__((unused)) struct fiber *first; /* the one that others act on */
 
 static struct fiber *start(const char *name, void (*run)(void *), void *arg)
 {

@@ -260,12 +260,15 @@ static void streams_are_framed_as_the_version_has_it(void)
     CU_ASSERT_TRUE(has(&got, "transfer-encoding: chunked\r\n"));
     CU_ASSERT_TRUE(lacks(&got, "content-length"));
     CU_ASSERT_TRUE(has(&got, "\r\n\r\n6\r\nhello \r\nc\r\nworld, hello\r\n0\r\n\r\n"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
     client_once("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", &got);
     CU_ASSERT_TRUE(lacks(&got, "transfer-encoding"));
     CU_ASSERT_TRUE(has(&got, "connection: close\r\n\r\nhello world, hello"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
     client_once("GET /length HTTP/1.1\r\n" CLOSE "\r\n", &got);
     CU_ASSERT_TRUE(has(&got, "content-length: 18\r\n"));
     CU_ASSERT_TRUE(has(&got, "\r\n\r\nhello world, hello"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
     CU_ASSERT_EQUAL(fixture.bytes, 18);
     fixture_end();
 }

@@ -208,8 +208,10 @@ static void wait_in_every_way(void *arg)
     CU_ASSERT_EQUAL(fiber_sleep(100000), SG_E_CANCELLED);
     CU_ASSERT_EQUAL(fiber_wait_fd(fds[0], SG_READ, DEADLINE_NONE, &events), SG_E_CANCELLED);
     CU_ASSERT_EQUAL(events, 77);
+    CU_ASSERT_EQUAL(fiber_check(), SG_E_CANCELLED);
     fiber_shield();
     fiber_shield();
+    CU_ASSERT_EQUAL(fiber_check(), 0);
     CU_ASSERT_EQUAL(fiber_sleep(1), 0);
     fiber_unshield();
     CU_ASSERT_EQUAL(fiber_sleep(1), 0);
@@ -348,9 +350,11 @@ static void limited(void *arg)
 {
     (void)arg;
     int64_t deadline = deadline_in(5);
+    CU_ASSERT_EQUAL(fiber_check(), 0);
     fiber_set_deadline(fiber_self(), deadline);
     CU_ASSERT_EQUAL(fiber_deadline(fiber_self()), deadline);
     CU_ASSERT_EQUAL(fiber_sleep(100000), SG_E_TIMEOUT);
+    CU_ASSERT_EQUAL(fiber_check(), SG_E_TIMEOUT);
     CU_ASSERT_EQUAL(fiber_park(DEADLINE_NONE), SG_E_TIMEOUT);
     fiber_shield();
     CU_ASSERT_EQUAL(fiber_sleep(1), 0);

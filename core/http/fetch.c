@@ -1,0 +1,485 @@
+/* Fetching as a fiber sees it: start, head, body piece by piece, end. libcurl's call-backs only fill buffers and wake
+ * the fiber; they never run it.
+ *
+ * At most LIMIT_STREAM_BYTES of a body are held: half of it may fill while the reader has the other half. */
+#include "http/fetch_internal.h"
+
+#include "http/admission.h"
+
+#include <stdlib.h>
+
+#define IN_BYTES_MAX (LIMIT_STREAM_BYTES / 2)
+
+/* ---- what libcurl hands over ---- */
+
+static void wake(struct fetch *fetch)
+{
+    if (fetch->waiter != NULL) {
+        fiber_wake(fetch->waiter);
+    }
+}
+
+/* Makes libcurl stop, since the answer is none that can be used. */
+static size_t give_up(struct fetch *fetch, int code, const char *problem)
+{
+    fetch->problem_code = code;
+    fetch->problem = problem;
+    return 0;
+}
+
+static bool fields_grow(struct fetch *fetch)
+{
+    if (fetch->fields_count < fetch->fields_size) {
+        return true;
+    }
+    size_t size = fetch->fields_size == 0 ? 32 : fetch->fields_size * 2;
+    struct fetch_field *fields = arena_alloc(fetch->arena, size * sizeof *fields);
+    if (fields == NULL) {
+        return false;
+    }
+    if (fetch->fields_count > 0) {
+        memcpy(fields, fetch->fields, fetch->fields_count * sizeof *fields);
+    }
+    fetch->fields = fields;
+    fetch->fields_size = size;
+    return true;
+}
+
+static bool copy_str(struct fetch *fetch, struct str text, struct str *ret)
+{
+    char *copy = arena_copy(fetch->arena, text);
+    *ret = (struct str){copy, text.len};
+    return copy != NULL;
+}
+
+/* 0 where libcurl shall stop. */
+static size_t take_field(struct fetch *fetch, struct str line)
+{
+    const char *colon = memchr(line.data, ':', line.len);
+    if (line.data[0] == ' ' || line.data[0] == '\t' || colon == NULL) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "sent a header that is folded or has no colon");
+    }
+    if (fetch->fields_count == LIMIT_HEADER_COUNT) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "sent more than 128 headers");
+    }
+    struct str name = {line.data, (size_t)(colon - line.data)};
+    struct str value = str_trim((struct str){colon + 1, line.len - name.len - 1});
+    if (!http_token_valid(name) || !http_value_valid(value)) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "sent a header with forbidden characters");
+    }
+    struct fetch_field field;
+    if (!fields_grow(fetch) || !copy_str(fetch, name, &field.name) ||
+        !copy_str(fetch, value, &field.value)) {
+        return give_up(fetch, SG_E_LIMIT, "sent a head for which there is no memory");
+    }
+    fetch->fields[fetch->fields_count++] = field;
+    return 1;
+}
+
+/* The empty line: of a head that counts, or of one that says "wait". */
+static size_t end_head(struct fetch *fetch)
+{
+    long status = 0;
+    CHECK(curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK);
+    fetch->is_in_head = false;
+    if (status == 101) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "changed the protocol unasked");
+    }
+    if (status >= 200) {
+        fetch->status = (int)status;
+        fetch->has_head = true;
+        wake(fetch);
+    }
+    return 1;
+}
+
+static size_t take_header_line(char *data, size_t size, size_t count, void *arg)
+{
+    struct fetch *fetch = arg;
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    size_t len = size * count, go_on = 1;
+    fetch->header_bytes += len;
+    if (fetch->header_bytes > LIMIT_HEADER_BYTES) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "sent headers of more than 32768 bytes");
+    }
+    struct str line = {data, len};
+    while (line.len > 0 && (line.data[line.len - 1] == '\n' || line.data[line.len - 1] == '\r')) {
+        line.len--;
+    }
+    if (fetch->has_head) {
+        return len; /* a trailer */
+    }
+    if (!fetch->is_in_head) { /* the status line, which libcurl has read */
+        fetch->is_in_head = true;
+        fetch->fields_count = 0;
+    } else {
+        go_on = line.len == 0 ? end_head(fetch) : take_field(fetch, line);
+    }
+    return go_on == 0 ? 0 : len;
+}
+
+static size_t take_body(char *data, size_t size, size_t count, void *arg)
+{
+    struct fetch *fetch = arg;
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    size_t len = size * count;
+    if (fetch->in.len > 0 && fetch->in.len + len > IN_BYTES_MAX) {
+        fetch->is_paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    if (!buf_append(&fetch->in, data, len)) {
+        return give_up(fetch, SG_E_LIMIT, "sent a body for which there is no memory");
+    }
+    wake(fetch);
+    return len;
+}
+
+void fetch_finished(struct fetch *fetch, CURLcode result)
+{
+    long sent = 0;
+    CHECK(curl_easy_getinfo(fetch->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK);
+    fetch->was_sent = sent > 0;
+    fetch->result = result;
+    fetch->is_done = true;
+    wake(fetch);
+}
+
+/* ---- what went wrong ---- */
+
+static int describe_result(const struct fetch *fetch, const char *address, struct sg_error *err)
+{
+    const char *detail =
+        fetch->detail[0] != '\0' ? fetch->detail : curl_easy_strerror(fetch->result);
+    const char *what;
+    switch (fetch->result) {
+    case CURLE_OPERATION_TIMEDOUT: /* no other limit is left to libcurl */
+        return error_set(err, SG_E_TIMEOUT, "no connection to %s within %lld ms (connect limit)",
+                         address, (long long)fetch->connect_ms);
+    case CURLE_COULDNT_CONNECT:
+        if (fetch->no_descriptor) {
+            return error_set(err, SG_E_UNAVAILABLE, "cannot connect to %s: no descriptor is left",
+                             address);
+        }
+        what = "cannot connect to";
+        break;
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+        what = "cannot set up TLS with";
+        break;
+    case CURLE_GOT_NOTHING:
+        return error_set(err, SG_E_UNAVAILABLE, "%s closed the connection without an answer",
+                         address);
+    default:
+        what = fetch->has_head ? "cut answer of" : "broken exchange with";
+        break;
+    }
+    return error_set(err, SG_E_UNAVAILABLE, "%s %s: %s", what, address, detail);
+}
+
+static int describe_end(const struct fetch *fetch, struct sg_error *err)
+{
+    BUF_CLEANUP struct buf address = {0};
+    address_write(&fetch->address, &address);
+    if (fetch->problem != NULL) {
+        return error_set(err, fetch->problem_code, "%s %s", address.data, fetch->problem);
+    }
+    return describe_result(fetch, address.data, err);
+}
+
+struct limit { /* of a wait, besides the whole's deadline */
+    int64_t at, ms;
+    const char *name; /* "first byte" */
+    const char *what; /* "no answer from": what it came to */
+};
+
+/* What a wait that did not bring what it was for came to. */
+static int describe_wait(const struct fetch *fetch, int code, const struct limit *limit,
+                         struct sg_error *err)
+{
+    BUF_CLEANUP struct buf address = {0};
+    address_write(&fetch->address, &address);
+    if (code == SG_E_CANCELLED) {
+        return error_set(err, code, "nobody waits for %s any more", address.data);
+    }
+    if (clock_ms() < limit->at || fetch->deadline <= limit->at) {
+        return error_set(err, code, "the exchange with %s was not over by its deadline",
+                         address.data);
+    }
+    return error_set(err, code, "%s %s within %lld ms (%s limit)", limit->what, address.data,
+                     (long long)limit->ms, limit->name);
+}
+
+/* Until something happens; at most until `limit` or the whole's deadline. */
+static int wait(struct fetch *fetch, int64_t limit)
+{
+    fetch->waiter = fiber_self();
+    CHECK(fetch->waiter != NULL);
+    int code = fiber_park(deadline_min(limit, fetch->deadline));
+    fetch->waiter = NULL;
+    return code;
+}
+
+/* ---- starting ---- */
+
+static CURL *easy_take(struct fetch_loop *home)
+{
+    return home->kept_count > 0 ? home->kept[--home->kept_count] : check_alloc(curl_easy_init());
+}
+
+static void easy_give(struct fetch_loop *home, CURL *easy)
+{
+    if (home->kept_count == FETCH_EASY_KEPT) {
+        curl_easy_cleanup(easy);
+        return;
+    }
+    curl_easy_reset(easy);
+    home->kept[home->kept_count++] = easy;
+}
+
+static int64_t or_default(int64_t ms, int64_t otherwise)
+{
+    return ms > 0 ? ms : otherwise;
+}
+
+static struct fetch *fetch_new(struct fetch_loop *home, const struct fetch_request *request,
+                               struct arena *arena)
+{
+    struct fetch *fetch = check_alloc(calloc(1, sizeof *fetch));
+    fetch->magic = FETCH_MAGIC;
+    fetch->home = home;
+    fetch->arena = arena;
+    fetch->connect_ms = or_default(request->connect_ms, LIMIT_CONNECT_MS);
+    fetch->first_byte_ms = or_default(request->first_byte_ms, LIMIT_FIRST_BYTE_MS);
+    fetch->silence_ms = or_default(request->silence_ms, LIMIT_SILENCE_MS);
+    fetch->deadline = request->deadline;
+    fetch->first_byte_deadline = deadline_in(fetch->first_byte_ms);
+    fetch->easy = easy_take(home);
+    home->fetches++;
+    return fetch;
+}
+
+/* The name's addresses, for libcurl's cache; "+" lets them grow old there. */
+static int resolve(struct fetch *fetch, struct sg_error *err)
+{
+    BUF_CLEANUP struct buf entry = {0};
+    struct fetch_address *address = &fetch->address;
+    size_t len = strlen(address->host);
+    len -= len > 1 && address->host[len - 1] == '.'; /* libcurl looks it up without */
+    (void)buf_printf(&entry, "+%.*s:%u:", (int)len, address->host, address->port); /* short */
+    struct limit limit = {deadline_in(fetch->connect_ms), fetch->connect_ms, "connect",
+                          "no address for"};
+    int code = resolver_find(&fetch->home->resolver, address->host,
+                             deadline_min(limit.at, fetch->deadline), &entry, err);
+    if (code != 0 && err->code == 0) {
+        return describe_wait(fetch, code, &limit, err);
+    }
+    if (code == 0) {
+        fetch->resolve = check_alloc(curl_slist_append(NULL, entry.data));
+    }
+    return code;
+}
+
+static void take_answer(struct fetch *fetch)
+{
+    CHECK(curl_easy_setopt(fetch->easy, CURLOPT_HEADERFUNCTION, take_header_line) == CURLE_OK);
+    CHECK(curl_easy_setopt(fetch->easy, CURLOPT_HEADERDATA, fetch) == CURLE_OK);
+    CHECK(curl_easy_setopt(fetch->easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK);
+    CHECK(curl_easy_setopt(fetch->easy, CURLOPT_WRITEDATA, fetch) == CURLE_OK);
+}
+
+static int start(struct fetch *fetch, const struct fetch_request *request, struct sg_error *err)
+{
+    struct sg_error failure = {0};
+    int code = url_parse(request->url, &fetch->address, &failure);
+    if (code == 0 && !fetch->address.is_literal) {
+        code = resolve(fetch, &failure);
+    }
+    if (code == 0) {
+        if (admission_is_near()) {
+            multis_close_idle(fetch->home);
+        }
+        fetch->multi = multi_choose(fetch->home, &fetch->address);
+        code = request_prepare(fetch, request, &failure);
+    }
+    if (code != 0) {
+        fetch->multi = NULL; /* it is not in it yet */
+        *err = failure;
+        return code;
+    }
+    take_answer(fetch);
+    return multi_add(fetch->multi, fetch, err);
+}
+
+int fetch_start(const struct fetch_request *request, struct arena *arena, struct fetch **ret,
+                struct sg_error *err)
+{
+    struct loop *loop = loop_self();
+    CHECK(loop != NULL);
+    struct fetch_loop *home = loop_slot(loop, LOOP_SLOT_FETCH);
+    CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
+    struct fetch *fetch = fetch_new(home, request, arena);
+    int code = start(fetch, request, err);
+    if (code != 0) {
+        fetch_end(fetch);
+        return code;
+    }
+    *ret = fetch;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+int fetch_head(struct fetch *fetch, struct fetch_reply *ret, struct sg_error *err)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    struct limit limit = {fetch->first_byte_deadline, fetch->first_byte_ms, "first byte",
+                          "no answer from"};
+    while (!fetch->has_head && !fetch->is_done) {
+        int code = wait(fetch, limit.at);
+        if (code != 0) {
+            return describe_wait(fetch, code, &limit, err);
+        }
+    }
+    if (!fetch->has_head) {
+        return describe_end(fetch, err);
+    }
+    *ret = (struct fetch_reply){fetch->status, fetch->fields, fetch->fields_count};
+    return 0;
+}
+
+/* libcurl may hand over more at once, from within: `in` has to have room. */
+static void resume(struct fetch *fetch)
+{
+    if (!fetch->is_paused || fetch->is_done) {
+        return;
+    }
+    fetch->is_paused = false;
+    CURLcode result = curl_easy_pause(fetch->easy, CURLPAUSE_CONT);
+    if (result != CURLE_OK) {
+        multi_remove(fetch);
+        fetch_finished(fetch, result);
+    }
+}
+
+static void hand_out(struct fetch *fetch)
+{
+    struct buf empty = fetch->out;
+    fetch->out = fetch->in;
+    fetch->in = empty;
+    resume(fetch);
+}
+
+int fetch_read(struct fetch *fetch, struct str *ret_data, struct sg_error *err)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    CHECK(fetch->has_head);
+    buf_reset(&fetch->out);
+    struct limit limit = {deadline_in(fetch->silence_ms), fetch->silence_ms, "silence",
+                          "nothing more from"};
+    while (fetch->in.len == 0 && !fetch->is_done) {
+        int code = wait(fetch, limit.at);
+        if (code != 0) {
+            return describe_wait(fetch, code, &limit, err);
+        }
+    }
+    if (fetch->in.len > 0) {
+        hand_out(fetch);
+        *ret_data = buf_str(&fetch->out);
+        return 0;
+    }
+    if (fetch->problem != NULL || fetch->result != CURLE_OK) {
+        return describe_end(fetch, err);
+    }
+    *ret_data = (struct str){NULL, 0};
+    return 0;
+}
+
+void fetch_end(struct fetch *fetch)
+{
+    if (fetch == NULL) {
+        return;
+    }
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    multi_remove(fetch);
+    easy_give(fetch->home, fetch->easy);
+    curl_slist_free_all(fetch->headers);
+    curl_slist_free_all(fetch->resolve);
+    buf_clear(&fetch->in);
+    buf_clear(&fetch->out);
+    fetch->home->fetches--;
+    fetch->magic = 0;
+    free(fetch);
+}
+
+bool fetch_failed_before_sending(const struct fetch *fetch)
+{
+    return fetch == NULL || (fetch->is_done && !fetch->was_sent);
+}
+
+/* ---- a loop's part ---- */
+
+int fetch_global_init(struct sg_error *err)
+{
+    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? 0
+               : error_set(err, SG_E_INTERNAL, "libcurl cannot be started");
+}
+
+void fetch_global_clear(void)
+{
+    curl_global_cleanup();
+}
+
+static int fetch_loop_fill(struct fetch_loop *home, struct sg_error *err)
+{
+    home->share = check_alloc(curl_share_init());
+    CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS) == CURLSHE_OK);
+    CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) ==
+          CURLSHE_OK);
+    resolver_init(&home->resolver, home->loop);
+    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+        int code = multi_init(&home->multis[i], home, err);
+        if (code != 0) {
+            return code;
+        }
+    }
+    return 0;
+}
+
+int fetch_loop_init(struct loop *loop, struct sg_error *err)
+{
+    struct fetch_loop *home = check_alloc(calloc(1, sizeof *home));
+    home->magic = FETCH_LOOP_MAGIC;
+    home->loop = loop;
+    loop_slot_set(loop, LOOP_SLOT_FETCH, home);
+    int code = fetch_loop_fill(home, err);
+    if (code != 0) {
+        fetch_loop_clear(loop);
+    }
+    return code;
+}
+
+void fetch_loop_clear(struct loop *loop)
+{
+    struct fetch_loop *home = loop_slot(loop, LOOP_SLOT_FETCH);
+    if (home == NULL) {
+        return;
+    }
+    CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
+    CHECK(home->fetches == 0);
+    while (home->kept_count > 0) {
+        curl_easy_cleanup(home->kept[--home->kept_count]);
+    }
+    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+        multi_clear(&home->multis[i]);
+    }
+    CHECK(curl_share_cleanup(home->share) == CURLSHE_OK);
+    resolver_clear(&home->resolver);
+    free(home->sockets);
+    loop_slot_set(loop, LOOP_SLOT_FETCH, NULL);
+    home->magic = 0;
+    free(home);
+}

@@ -1,0 +1,147 @@
+/* What the files of fetching share: fetch.c (the fiber's side), request.c (what is asked of libcurl), multi.c (libcurl's
+ * multis on libevent), sockets.c (counting descriptors), resolve.c (names) and url.c. Tests include it for the resolver's look-up and the counts. */
+#ifndef SANDGATE_HTTP_FETCH_INTERNAL_H
+#define SANDGATE_HTTP_FETCH_INTERNAL_H
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "http/fetch.h"
+
+#include <curl/curl.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#define FETCH_MAGIC 0x46544348u      /* "FTCH" */
+#define FETCH_LOOP_MAGIC 0x464C4F50u /* "FLOP" */
+
+enum {
+    FETCH_MULTIS = 16,
+    FETCH_EASY_KEPT = 64, /* unused easy handles that a loop keeps */
+    FETCH_HOST_BYTES = 256
+};
+
+/* ---- url.c ---- */
+
+struct fetch_address {
+    char host[FETCH_HOST_BYTES]; /* in lower case, without brackets */
+    uint16_t port;
+    bool is_literal; /* an IP address: nothing to resolve */
+    bool is_six;
+};
+
+/* SG_E_INVALID for anything but http:// or https:// with a plain host. The URL itself is not repeated in messages. */
+int url_parse(const char *url, struct fetch_address *ret, struct sg_error *err);
+/* "host:port" or "[host]:port" for messages. */
+void address_write(const struct fetch_address *, struct buf *out);
+
+/* ---- resolve.c ---- */
+
+struct resolver_entry;
+struct resolver {
+    struct loop *loop;
+    /* On a worker thread: appends "a,b,c" to `ret`; else a reason that lives on. NULL: it worked. */
+    const char *(*lookup)(const char *name, struct buf *ret);
+    TAILQ_HEAD(, resolver_entry) entries; /* the longest unused first */
+    TAILQ_HEAD(resolver_bucket, resolver_entry) buckets[256];
+    size_t count;
+};
+
+void resolver_init(struct resolver *, struct loop *);
+void resolver_clear(struct resolver *);
+/* Appends the addresses of `name` as CURLOPT_RESOLVE takes them. Concurrent calls for one name share one look-up. Waits;
+ * SG_E_TIMEOUT and SG_E_CANCELLED are for the caller to describe. */
+int resolver_find(struct resolver *, const char *name, int64_t deadline, struct buf *ret,
+                  struct sg_error *err);
+
+/* ---- multi.c ---- */
+
+struct fetch_multi {
+    CURLM *multi;
+    struct fetch_loop *home;
+    struct event timer;
+    size_t running; /* transfers */
+    size_t sockets; /* open, in use or kept */
+};
+
+struct fetch_socket { /* by its number */
+    struct fetch_multi *multi;
+    struct fetch *opener; /* until its transfer has ended */
+};
+
+struct fetch_loop {
+    uint32_t magic;
+    struct loop *loop;
+    CURLSH *share; /* names and TLS sessions, within this loop: no locks */
+    struct fetch_multi multis[FETCH_MULTIS];
+    struct resolver resolver;
+    CURL *kept[FETCH_EASY_KEPT];
+    size_t kept_count;
+    size_t fetches; /* not yet ended */
+    struct fetch_socket *sockets;
+    size_t sockets_size;
+};
+
+int multi_init(struct fetch_multi *, struct fetch_loop *, struct sg_error *err);
+void multi_clear(struct fetch_multi *);
+/* The one that shall carry a transfer to this address. */
+struct fetch_multi *multi_choose(struct fetch_loop *, const struct fetch_address *);
+/* Closes what is kept by multis without a transfer. */
+void multis_close_idle(struct fetch_loop *);
+/* Adds the transfer and lets it take its first steps. */
+int multi_add(struct fetch_multi *, struct fetch *, struct sg_error *err);
+/* Ends it, wherever it is. */
+void multi_remove(struct fetch *);
+
+/* ---- sockets.c ---- */
+
+curl_socket_t socket_open(void *fetch, curlsocktype, struct curl_sockaddr *);
+int socket_close(void *fetch_loop, curl_socket_t);
+/* The transfer has ended: of its sockets only `remaining` (or none) is still open. */
+void sockets_settle(struct fetch *, curl_socket_t remaining);
+
+/* ---- a transfer ---- */
+
+struct fetch {
+    uint32_t magic;
+    struct fetch_loop *home;
+    struct fetch_multi *multi; /* NULL once the transfer has ended */
+    CURL *easy;
+    struct curl_slist *headers, *resolve;
+    struct fiber *waiter; /* parked in fetch_head() or fetch_read() */
+    struct arena *arena;
+    struct fetch_address address;
+
+    /* The answer's head. */
+    int status;
+    bool is_in_head, has_head;
+    size_t header_bytes; /* of all heads, 1xx and trailers too */
+    struct fetch_field *fields;
+    size_t fields_count, fields_size;
+
+    /* Its body: `in` fills, `out` is with the reader. */
+    struct buf in, out;
+    bool is_paused;
+
+    int opened[16]; /* sockets, while the transfer runs */
+    size_t opened_count;
+
+    /* Its end. */
+    bool is_done, was_sent, no_descriptor;
+    const char *problem; /* ours, a literal, where libcurl stopped because we told it to */
+    int problem_code;
+    CURLcode result;
+    char detail[CURL_ERROR_SIZE]; /* libcurl's words */
+
+    int64_t connect_ms, first_byte_ms, silence_ms;
+    int64_t first_byte_deadline, deadline;
+};
+
+/* Called by multi.c when libcurl has ended the transfer, which is out of its multi then. Must not wait. */
+void fetch_finished(struct fetch *, CURLcode result);
+
+/* ---- request.c ---- */
+
+/* Fills the easy handle. SG_E_INVALID for what may not be sent. */
+int request_prepare(struct fetch *, const struct fetch_request *, struct sg_error *err);
+
+#endif

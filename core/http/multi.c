@@ -1,0 +1,210 @@
+/* libcurl's multi interface on libevent: its sockets and its timer are the loop's events.
+ *
+ * Which of the 16 multis carries a transfer: each address has a first one by its hash, and the transfer goes to the
+ * first from there on that carries fewer than SPILL transfers; if none does, to the one that carries the fewest. So a
+ * few transfers to one address share one multi and find its kept connections (taking turns would find a kept one only
+ * once all sixteen have their own), addresses do not crowd in one multi, and many transfers to one address spread, which
+ * bounds libcurl's search through a multi's connections. */
+#include "http/admission.h"
+#include "http/fetch_internal.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+
+#define SPILL 32
+#define CONNECTIONS_KEPT 1024L /* by a multi; descriptors are bounded by admission */
+
+struct multi_socket { /* libcurl keeps the pointer for us */
+    struct fetch_multi *multi;
+    struct event event;
+};
+
+/* ---- what libcurl did ---- */
+
+static void transfer_remove(struct fetch *fetch, curl_socket_t remaining)
+{
+    struct fetch_multi *multi = fetch->multi;
+    CHECK(curl_multi_remove_handle(multi->multi, fetch->easy) == CURLM_OK);
+    CHECK(multi->running > 0);
+    multi->running--;
+    sockets_settle(fetch, remaining);
+    fetch->multi = NULL;
+}
+
+static void take_messages(struct fetch_multi *multi)
+{
+    CURLMsg *message;
+    int left;
+    while ((message = curl_multi_info_read(multi->multi, &left)) != NULL) {
+        CHECK(message->msg == CURLMSG_DONE);
+        CURL *easy = message->easy_handle; /* the message goes with the handle */
+        CURLcode result = message->data.result;
+        char *private = NULL;
+        CHECK(curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private) == CURLE_OK);
+        struct fetch *fetch = (void *)private;
+        CHECK_MAGIC(fetch, FETCH_MAGIC);
+        curl_socket_t remaining = CURL_SOCKET_BAD; /* the connection that is kept */
+        (void)curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &remaining);
+        transfer_remove(fetch, remaining);
+        fetch_finished(fetch, result);
+    }
+}
+
+static void act(struct fetch_multi *multi, curl_socket_t fd, int ready)
+{
+    int running;
+    CHECK(curl_multi_socket_action(multi->multi, fd, ready, &running) == CURLM_OK);
+    take_messages(multi);
+}
+
+/* ---- events ---- */
+
+static void socket_ready(int fd, short what, void *arg)
+{
+    struct multi_socket *socket = arg;
+    int ready = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
+                ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
+    act(socket->multi, fd, ready); /* `socket` may be gone then */
+}
+
+static void timer_rang(int fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void socket_forget(struct fetch_multi *multi, int fd, struct multi_socket *socket)
+{
+    if (socket != NULL) {
+        (void)event_del(&socket->event); /* has no effect on one that is not added */
+        (void)curl_multi_assign(multi->multi, fd, NULL);
+        free(socket);
+    }
+}
+
+static struct multi_socket *socket_new(struct fetch_multi *multi, int fd)
+{
+    struct multi_socket *socket = check_alloc(calloc(1, sizeof *socket));
+    socket->multi = multi;
+    CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, 0, socket_ready, socket) ==
+          0);
+    CHECK(curl_multi_assign(multi->multi, fd, socket) == CURLM_OK);
+    return socket;
+}
+
+static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned)
+{
+    struct fetch_multi *multi = arg;
+    struct multi_socket *socket = assigned;
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        socket_forget(multi, fd, socket);
+        return 0;
+    }
+    if (socket == NULL) {
+        socket = socket_new(multi, fd);
+    }
+    short wanted = (short)(EV_PERSIST | ((what & CURL_POLL_IN) != 0 ? EV_READ : 0) |
+                           ((what & CURL_POLL_OUT) != 0 ? EV_WRITE : 0));
+    (void)event_del(&socket->event); /* has no effect on one that is not added */
+    CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, wanted, socket_ready,
+                       socket) == 0);
+    return event_add(&socket->event, NULL); /* -1 fails the transfer */
+}
+
+static int timer_changed(CURLM *handle, long ms, void *arg)
+{
+    struct fetch_multi *multi = arg;
+    struct timeval after = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    (void)handle;
+    return ms < 0 ? evtimer_del(&multi->timer) : evtimer_add(&multi->timer, &after);
+}
+
+/* ---- multis ---- */
+
+int multi_init(struct fetch_multi *multi, struct fetch_loop *home, struct sg_error *err)
+{
+    multi->home = home;
+    multi->multi = curl_multi_init();
+    if (multi->multi == NULL) {
+        return error_set(err, SG_E_LIMIT, "cannot make a libcurl multi handle");
+    }
+    CHECK(evtimer_assign(&multi->timer, loop_base(home->loop), timer_rang, multi) == 0);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_SOCKETFUNCTION, socket_changed) == CURLM_OK);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_SOCKETDATA, multi) == CURLM_OK);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_TIMERFUNCTION, timer_changed) == CURLM_OK);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_TIMERDATA, multi) == CURLM_OK);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) == CURLM_OK);
+    CHECK(curl_multi_setopt(multi->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT) == CURLM_OK);
+    return 0;
+}
+
+void multi_clear(struct fetch_multi *multi)
+{
+    CHECK(multi->running == 0);
+    if (multi->multi != NULL) {
+        CHECK(curl_multi_cleanup(multi->multi) == CURLM_OK);
+        (void)evtimer_del(&multi->timer); /* has no effect on one that is not added */
+        multi->multi = NULL;
+    }
+    CHECK(multi->sockets == 0);
+}
+
+static size_t address_hash(const struct fetch_address *address)
+{
+    uint32_t hash = 2166136261u ^ address->port;
+    for (const char *c = address->host; *c != '\0'; c++) {
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    }
+    return hash;
+}
+
+struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_address *address)
+{
+    size_t first = address_hash(address);
+    struct fetch_multi *fewest = &home->multis[first % FETCH_MULTIS];
+    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+        struct fetch_multi *multi = &home->multis[(first + i) % FETCH_MULTIS];
+        if (multi->running < SPILL) {
+            return multi;
+        }
+        if (multi->running < fewest->running) {
+            fewest = multi;
+        }
+    }
+    return fewest;
+}
+
+/* libcurl has no call for closing what is kept; a multi without a transfer can be made anew. */
+void multis_close_idle(struct fetch_loop *home)
+{
+    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+        struct fetch_multi *multi = &home->multis[i];
+        struct sg_error err = {0};
+        if (multi->running == 0 && multi->sockets > 0) {
+            multi_clear(multi);
+            CHECK(multi_init(multi, home, &err) == 0);
+        }
+    }
+}
+
+int multi_add(struct fetch_multi *multi, struct fetch *fetch, struct sg_error *err)
+{
+    CHECK(fetch->multi == multi);
+    CURLMcode code = curl_multi_add_handle(multi->multi, fetch->easy);
+    if (code != CURLM_OK) {
+        fetch->multi = NULL;
+        return error_set(err, SG_E_INTERNAL, "cannot start a transfer: %s",
+                         curl_multi_strerror(code));
+    }
+    multi->running++;
+    act(multi, CURL_SOCKET_TIMEOUT, 0); /* else it would start with the loop's next turn */
+    return 0;
+}
+
+void multi_remove(struct fetch *fetch)
+{
+    if (fetch->multi != NULL) {
+        transfer_remove(fetch, CURL_SOCKET_BAD); /* libcurl closes what was under way */
+    }
+}

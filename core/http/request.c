@@ -1,0 +1,178 @@
+/* What libcurl is told of a request: everything, so that nothing of its own habits or of the environment comes in. */
+#include "http/admission.h"
+#include "http/fetch_internal.h"
+
+#define READ_BYTES 16384L
+
+/* An option that libcurl knows and has memory for cannot fail to be set. */
+#define SET(easy, option, value) CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK)
+
+/* ---- the header list ---- */
+
+static void list_append(struct curl_slist **list, const char *text)
+{
+    *list = check_alloc(curl_slist_append(*list, text)); /* bounded by the check of fields */
+}
+
+/* Headers that say how the message is framed or hopped are the transport's. */
+static bool is_transport_header(struct str name)
+{
+    return str_eq_nocase(name, STR("content-length")) || str_eq_nocase(name, STR("expect")) ||
+           http_is_hop_by_hop(name, (struct str){NULL, 0});
+}
+
+static int check_field(const struct fetch_field *field, struct sg_error *err)
+{
+    if (!http_token_valid(field->name)) {
+        return error_set(err, SG_E_INVALID,
+                         "a header of the request has a name with characters that may not be "
+                         "there");
+    }
+    const char *problem = NULL;
+    if (!http_value_valid(field->value)) {
+        problem = "has control characters in its value";
+    } else if (is_transport_header(field->name)) {
+        problem = "is not the caller's to set";
+    } else if (field->name.len + field->value.len > LIMIT_HEADER_BYTES) {
+        problem = "is too long";
+    }
+    return problem == NULL ? 0
+                           : error_set(err, SG_E_INVALID, "the header '%.*s' of the request %s",
+                                       (int)(field->name.len < 64 ? field->name.len : 64),
+                                       field->name.data, problem);
+}
+
+/* libcurl reads "Name:" as "leave it out" and "Name;" as an empty one. */
+static void append_field(struct curl_slist **list, const struct fetch_field *field)
+{
+    BUF_CLEANUP struct buf line = {0};
+    struct str value = str_trim(field->value);
+    (void)buf_append_str(&line, field->name); /* bounded by check_field() */
+    (void)buf_append_str(&line, value.len > 0 ? STR(": ") : STR(";"));
+    (void)buf_append_str(&line, value);
+    list_append(list, line.data);
+}
+
+static bool has_field(const struct fetch_request *request, struct str name)
+{
+    for (size_t i = 0; i < request->fields_count; i++) {
+        if (str_eq_nocase(request->fields[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What libcurl would add by itself is left out unless it was asked for. */
+static int build_headers(const struct fetch_request *request, struct curl_slist **ret,
+                         struct sg_error *err)
+{
+    static const char *const own[] = {"Accept:", "Content-Type:", "Expect:"};
+    if (request->fields_count > LIMIT_HEADER_COUNT) {
+        return error_set(err, SG_E_INVALID, "the request has more than %d headers",
+                         LIMIT_HEADER_COUNT);
+    }
+    for (size_t i = 0; i < request->fields_count; i++) {
+        int code = check_field(&request->fields[i], err);
+        if (code != 0) {
+            return code;
+        }
+        append_field(ret, &request->fields[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        if (!has_field(request, (struct str){own[i], strlen(own[i]) - 1})) {
+            list_append(ret, own[i]);
+        }
+    }
+    if (!has_field(request, STR("User-Agent"))) {
+        list_append(ret, "User-Agent: sandgate");
+    }
+    return 0;
+}
+
+/* ---- method and body ---- */
+
+static int check_method(const char *method, struct sg_error *err)
+{
+    struct str text = str_of(method);
+    if (!http_token_valid(text) || text.len > 32) {
+        return error_set(err, SG_E_INVALID, "the request's method is not one");
+    }
+    if (str_is(text, "CONNECT")) {
+        return error_set(err, SG_E_INVALID, "the method CONNECT cannot be fetched");
+    }
+    return 0;
+}
+
+/* These have a body, be it an empty one. */
+static bool sends_body(const char *method, const struct fetch_request *request)
+{
+    return request->has_body || strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+static int set_method(CURL *easy, const struct fetch_request *request, struct sg_error *err)
+{
+    const char *method = request->method;
+    if (method == NULL) {
+        method = request->has_body ? "POST" : "GET";
+    }
+    int code = check_method(method, err);
+    if (code != 0) {
+        return code;
+    }
+    if (sends_body(method, request)) {
+        SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        SET(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.data : "");
+    } else if (strcmp(method, "HEAD") == 0) {
+        SET(easy, CURLOPT_NOBODY, 1L);
+    }
+    if (strcmp(method, "GET") != 0 || request->has_body) {
+        SET(easy, CURLOPT_CUSTOMREQUEST, method);
+    }
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static void set_rules(struct fetch *fetch)
+{
+    CURL *easy = fetch->easy;
+    SET(easy, CURLOPT_NOSIGNAL, 1L);
+    SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(easy, CURLOPT_PROXY, ""); /* none, whatever the environment says */
+    SET(easy, CURLOPT_PATH_AS_IS, 1L);
+    SET(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(easy, CURLOPT_BUFFERSIZE, READ_BYTES);
+    SET(easy, CURLOPT_SHARE, fetch->home->share);
+    SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fetch->connect_ms);
+    SET(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open);
+    SET(easy, CURLOPT_OPENSOCKETDATA, fetch);
+    SET(easy, CURLOPT_CLOSESOCKETFUNCTION, socket_close);
+    SET(easy, CURLOPT_CLOSESOCKETDATA, fetch->home);
+    SET(easy, CURLOPT_ERRORBUFFER, fetch->detail);
+    SET(easy, CURLOPT_PRIVATE, fetch);
+    if (admission_is_near()) {
+        SET(easy, CURLOPT_FORBID_REUSE, 1L); /* an idle connection would take somebody's place */
+    }
+}
+
+int request_prepare(struct fetch *fetch, const struct fetch_request *request, struct sg_error *err)
+{
+    CURL *easy = fetch->easy;
+    int code = build_headers(request, &fetch->headers, err);
+    if (code == 0) {
+        code = set_method(easy, request, err);
+    }
+    if (code != 0) {
+        return code;
+    }
+    set_rules(fetch);
+    SET(easy, CURLOPT_URL, request->url);
+    SET(easy, CURLOPT_HTTPHEADER, fetch->headers);
+    if (fetch->resolve != NULL) {
+        SET(easy, CURLOPT_RESOLVE, fetch->resolve);
+    }
+    return 0;
+}

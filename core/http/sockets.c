@@ -1,0 +1,90 @@
+/* The sockets that libcurl opens, counted against the process's descriptors.
+ *
+ * libcurl 7.88 tells of a socket's end only if the socket was ever connected; one that was given up while connecting it
+ * closes silently. So each socket is noted with the transfer that opened it, and when that transfer ends, whatever of
+ * its sockets is not the connection that remains is taken to be closed. */
+#include "http/admission.h"
+#include "http/fetch_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct fetch_socket *socket_at(struct fetch_loop *home, int fd)
+{
+    CHECK(fd >= 0);
+    if ((size_t)fd >= home->sockets_size) {
+        size_t size = (size_t)fd + 64 + home->sockets_size;
+        home->sockets = check_alloc(reallocarray(home->sockets, size, sizeof *home->sockets));
+        memset(home->sockets + home->sockets_size, 0,
+               (size - home->sockets_size) * sizeof *home->sockets);
+        home->sockets_size = size;
+    }
+    return &home->sockets[fd];
+}
+
+static void socket_forget(struct fetch_socket *socket)
+{
+    if (socket->multi != NULL) {
+        CHECK(socket->multi->sockets > 0);
+        socket->multi->sockets--;
+        admission_give(1);
+        *socket = (struct fetch_socket){NULL, NULL};
+    }
+}
+
+/* A number that comes again was closed silently before. */
+static void socket_note(struct fetch *fetch, int fd)
+{
+    struct fetch_socket *socket = socket_at(fetch->home, fd);
+    socket_forget(socket);
+    *socket = (struct fetch_socket){fetch->multi, fetch};
+    fetch->multi->sockets++;
+    if (fetch->opened_count < COUNT_OF(fetch->opened)) {
+        fetch->opened[fetch->opened_count++] = fd;
+    }
+}
+
+curl_socket_t socket_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct fetch *fetch = arg;
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    CHECK(fetch->multi != NULL);
+    if (purpose != CURLSOCKTYPE_IPCXN || !admission_take(1)) {
+        fetch->no_descriptor = true;
+        return CURL_SOCKET_BAD;
+    }
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                    address->protocol);
+    if (fd < 0) {
+        fetch->no_descriptor = errno == EMFILE || errno == ENFILE;
+        admission_give(1);
+        return CURL_SOCKET_BAD;
+    }
+    socket_note(fetch, fd);
+    return fd;
+}
+
+int socket_close(void *arg, curl_socket_t fd)
+{
+    struct fetch_loop *home = arg;
+    CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
+    socket_forget(socket_at(home, fd));
+    return close(fd);
+}
+
+void sockets_settle(struct fetch *fetch, curl_socket_t remaining)
+{
+    for (size_t i = 0; i < fetch->opened_count; i++) {
+        struct fetch_socket *socket = socket_at(fetch->home, fetch->opened[i]);
+        if (socket->opener != fetch) {
+            continue; /* closed, and the number may be another's by now */
+        }
+        socket->opener = NULL;
+        if (fetch->opened[i] != remaining) {
+            socket_forget(socket);
+        }
+    }
+    fetch->opened_count = 0;
+}

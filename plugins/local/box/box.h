@@ -1,0 +1,93 @@
+/* A box: one interpreter in namespaces, mounts and limits of its own, with pid 1 of ours. The broker starts it
+ * (spawn.c); its pid 1 sets it up in the order of enter.c, starts the interpreter and watches over it (init.c).
+ *
+ * Everything below box_enter() runs as pid 1 of the box. A step that fails is reported over the status socket with its
+ * name and errno, and the box ends: no code of a user ever runs in a box that is not whole. */
+#ifndef LOCAL_BOX_H
+#define LOCAL_BOX_H
+
+#include "../wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BOX_UID 1000 /* uid and gid within the box */
+
+/* What every box of one broker has; from the broker's command line. */
+struct box_limits {
+    const char *python;    /* the interpreter, a path that exists in the box: under /usr */
+    uint64_t memory_bytes; /* of all processes and the disk together */
+    uint64_t disk_bytes;   /* of the one writable file system */
+    uint64_t inodes;
+    uint64_t processes; /* and threads, pid 1 not counted */
+    uint64_t files;     /* open descriptors a process */
+    uint32_t uid_base;  /* root only: host uid of slot 0 */
+    uint32_t boxes_max;
+};
+
+/* The descriptors with which pid 1 is born; everything else is closed. */
+struct box_fds {
+    int start;    /* readable once the id maps are written; end of file: give up */
+    int lifeline; /* hangs up when the broker is gone */
+    int status;   /* to the gateway */
+    int control, out, err; /* the interpreter's */
+};
+
+/* spawn.c: a box with host uid and gid `host_id` (0: the broker's own). Sends the reply. Returns the host pid of the
+ * box's pid 1, or -1 if none was started. */
+pid_t box_spawn(const struct box_limits *, uint32_t host_id, int lifeline, int64_t life_ms,
+                int reply_fd);
+
+/* enter.c: what pid 1 does from its first instruction on. */
+void box_enter(const struct box_limits *, const struct box_fds *, int64_t life_ms)
+    __attribute__((noreturn));
+
+/* enter.c: reports the step with errno over the status socket and ends the box. */
+void box_fail(int status_fd, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
+
+/* mounts.c: makes the box's root and moves into it. */
+void box_make_root(const struct box_limits *, int status_fd);
+
+/* limits.c */
+void box_set_limits(const struct box_limits *, int status_fd);
+void box_drop_privileges(int status_fd);
+/* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */
+bool box_limit_driver(const struct box_limits *);
+
+/* filter.c: system calls are limited from here on, for pid 1 and all that it starts. */
+void box_set_filter(bool memory_is_polled, int status_fd);
+
+/* init.c: watches over the interpreter until the end of the box. */
+struct init {
+    const struct box_limits *limits;
+    int status, lifeline;
+    pid_t driver;
+    int64_t life_until; /* monotonic ms */
+};
+void init_run(struct init *) __attribute__((noreturn));
+
+/* memory.c: one look at the memory of all processes of the box but pid 1. */
+#define WATCH_PIDS_MAX 4200
+struct memory_watch {
+    int proc_fd;
+    size_t count;
+    int32_t pids[WATCH_PIDS_MAX];
+    int64_t cpu_ns[WATCH_PIDS_MAX];
+};
+/* Whether any process that was there at the last look has used the processor since: without that, no memory can have
+ * been taken. */
+bool memory_may_have_grown(const struct memory_watch *);
+/* Kills the largest processes until the rest fits. Returns the bytes found in use if it killed any, else 0. */
+uint64_t memory_enforce(struct memory_watch *, uint64_t limit_bytes, pid_t driver,
+                        bool *ret_driver_killed);
+
+/* The text of the interpreter's side, made from driver/driver.py at build time. */
+extern const unsigned char driver_text[];
+extern const size_t driver_text_len;
+
+int64_t now_ms(void); /* monotonic */
+
+#endif

@@ -1,0 +1,226 @@
+/* Pid 1 of a box, from its first instruction to the start of the interpreter. The order matters:
+ *
+ *   identity, session, host name, loopback     needs the capabilities of the new user namespace
+ *   mounts, new root                           likewise
+ *   limits                                     the number of processes counts this box alone only in its own namespace
+ *   privileges, then the system call filter    nothing that needs either comes after
+ *   not dumpable                               so that the box cannot look into pid 1 through /proc/1
+ *   interpreter                                the first and only code of a user
+ */
+#include "box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define KEPT_FD_FIRST 100 /* far above what the broker has open */
+#define KEPT_FDS 6
+#define DRIVER_CONTROL_FD 3
+
+void box_fail(int status_fd, const char *format, ...)
+{
+    struct wire_status status = {.magic = WIRE_MAGIC, .kind = WIRE_FAILED, .value = errno};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(status.step, sizeof status.step, format, args);
+    va_end(args);
+    /* Nobody else could be told. */
+    (void)send(status_fd, &status, sizeof status, MSG_NOSIGNAL | MSG_DONTWAIT);
+    _exit(1);
+}
+
+/* Moves the descriptors of the box out of the way and closes everything else but 0, 1 and 2. */
+static struct box_fds keep_only(const struct box_fds *given)
+{
+    int from[KEPT_FDS] = {given->start,   given->lifeline, given->status,
+                          given->control, given->out,      given->err};
+    for (int i = 0; i < KEPT_FDS; i++) {
+        if (fcntl(from[i], F_DUPFD_CLOEXEC, KEPT_FD_FIRST) != KEPT_FD_FIRST + i) {
+            box_fail(given->status, "arrange descriptors");
+        }
+    }
+    if (syscall(SYS_close_range, 3, KEPT_FD_FIRST - 1, 0) != 0 ||
+        syscall(SYS_close_range, KEPT_FD_FIRST + KEPT_FDS, ~0u, 0) != 0) {
+        box_fail(KEPT_FD_FIRST + 2, "close foreign descriptors (close_range)");
+    }
+    return (struct box_fds){KEPT_FD_FIRST,     KEPT_FD_FIRST + 1, KEPT_FD_FIRST + 2,
+                            KEPT_FD_FIRST + 3, KEPT_FD_FIRST + 4, KEPT_FD_FIRST + 5};
+}
+
+static void wait_for_maps(int start_fd)
+{
+    char byte;
+    ssize_t len;
+    do {
+        len = read(start_fd, &byte, 1);
+    } while (len < 0 && errno == EINTR);
+    if (len != 1) {
+        _exit(1); /* the broker has said why */
+    }
+    close(start_fd);
+}
+
+static void take_identity(int status_fd)
+{
+    if (setresgid(BOX_UID, BOX_UID, BOX_UID) != 0 || setresuid(BOX_UID, BOX_UID, BOX_UID) != 0) {
+        box_fail(status_fd, "become the box's user");
+    }
+    /* Changing the user made this process undumpable, and with that its /proc files root's. */
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || setsid() < 0) {
+        box_fail(status_fd, "start a session");
+    }
+    prctl(PR_SET_NAME, "box-init", 0, 0, 0);
+    if (sethostname("sandbox", 7) != 0) {
+        box_fail(status_fd, "set the host name");
+    }
+}
+
+/* The box's only interface; it is born down, and local servers of the user's need it. */
+static void raise_loopback(int status_fd)
+{
+    struct ifreq request = {.ifr_name = "lo"};
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) != 0) {
+        box_fail(status_fd, "raise the loopback interface");
+    }
+    close(fd);
+}
+
+static void use_null_device(int status_fd)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) {
+        box_fail(status_fd, "open /dev/null in the box");
+    }
+    close(fd);
+}
+
+/* The interpreter's process up to its execve(). A failure's errno goes through `report_fd`, which closes by itself if
+ * execve() succeeds. */
+static _Noreturn void driver_exec(const struct box_limits *limits, const struct box_fds *fds,
+                                  int report_fd)
+{
+    static const char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                              "HOME=/home/user",
+                                              "USER=user",
+                                              "LOGNAME=user",
+                                              "LANG=C.UTF-8",
+                                              "TERM=dumb",
+                                              "MPLBACKEND=Agg",
+                                              "OPENBLAS_NUM_THREADS=1",
+                                              "OMP_NUM_THREADS=1",
+                                              NULL};
+    /* -I: no PYTHON* variables, no user site, no script folder on the path. */
+    const char *const argv[] = {"python3", "-I", "/run/driver.py", NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    /* Dumpable again, for /proc/self; more likely than pid 1 to be chosen when the machine runs out of memory. */
+    bool ready = setsid() >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+    int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (oom >= 0) {
+        (void)!write(oom, "500", 3); /* not worth a failure: a host without it kills by size */
+        close(oom);
+    }
+    ready = ready && dup2(fds->out, 1) == 1 && dup2(fds->err, 2) == 2 &&
+            dup2(fds->control, DRIVER_CONTROL_FD) == DRIVER_CONTROL_FD &&
+            chdir("/home/user") == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
+            signal(SIGPIPE, SIG_DFL) != SIG_ERR && box_limit_driver(limits);
+    if (ready) {
+        execve(limits->python, (char *const *)(uintptr_t)argv,
+               (char *const *)(uintptr_t)environment);
+    }
+    int error = errno;
+    (void)!write(report_fd, &error, sizeof error);
+    _exit(127);
+}
+
+static pid_t driver_start(const struct box_limits *limits, const struct box_fds *fds)
+{
+    int report[2];
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        box_fail(fds->status, "make a pipe");
+    }
+    pid_t pid = fork();
+    if (pid < 0) {
+        box_fail(fds->status, "start the interpreter (fork)");
+    }
+    if (pid == 0) {
+        driver_exec(limits, fds, report[1]);
+    }
+    close(report[1]);
+    int error = 0;
+    if (read(report[0], &error, sizeof error) == (ssize_t)sizeof error) {
+        errno = error;
+        box_fail(fds->status, "run '%s' in the box", limits->python);
+    }
+    close(report[0]);
+    close(fds->control);
+    close(fds->out);
+    close(fds->err);
+    return pid;
+}
+
+static void report_ready(int status_fd, pid_t driver)
+{
+    struct wire_status status = {.magic = WIRE_MAGIC, .kind = WIRE_READY};
+    int pidfd = (int)syscall(SYS_pidfd_open, driver, 0);
+    if (pidfd < 0) {
+        box_fail(status_fd, "open a pidfd");
+    }
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec iov = {&status, sizeof status};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &pidfd, sizeof pidfd);
+    if (sendmsg(status_fd, &message, MSG_NOSIGNAL) != (ssize_t)sizeof status) {
+        _exit(1); /* nobody is there any more */
+    }
+    close(pidfd);
+}
+
+void box_enter(const struct box_limits *limits, const struct box_fds *given, int64_t life_ms)
+{
+    struct box_fds fds = keep_only(given);
+    wait_for_maps(fds.start);
+    umask(022);
+    take_identity(fds.status);
+    raise_loopback(fds.status);
+    box_make_root(limits, fds.status);
+    use_null_device(fds.status);
+    box_set_limits(limits, fds.status);
+    box_drop_privileges(fds.status);
+    box_set_filter(true, fds.status);
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+        box_fail(fds.status, "hide pid 1 from the box");
+    }
+    pid_t driver = driver_start(limits, &fds);
+    report_ready(fds.status, driver);
+    struct init init = {.limits = limits,
+                        .status = fds.status,
+                        .lifeline = fds.lifeline,
+                        .driver = driver,
+                        .life_until = now_ms() + life_ms};
+    init_run(&init);
+}

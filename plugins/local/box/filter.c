@@ -1,0 +1,219 @@
+/* The system call filter: an allow-list made from tables, turned into a BPF program and loaded for good.
+ *
+ *   allowed       what Python, its libraries, shells, git and node use
+ *   by argument   clone without namespaces, sockets of four families, …
+ *   forbidden     EPERM: known, and refused
+ *   the rest      ENOSYS: a call that is not there makes the C library fall back to an older one
+ *   foreign       another architecture's calls: the process is killed
+ *
+ * AF_VSOCK is the reason why socket families are checked here: a network namespace does not separate it. */
+#include "box.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define FILTER_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define FILTER_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "write the table of system calls for this architecture first"
+#endif
+
+#define X32_BIT 0x40000000u
+#define NEW_NAMESPACES                                                                        \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
+     CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
+
+#include "filter_calls.h"
+
+#define PROGRAM_MAX 1024
+struct program {
+    struct sock_filter code[PROGRAM_MAX];
+    unsigned len;
+};
+
+static void put(struct program *program, uint16_t code, uint32_t value, unsigned if_true,
+                unsigned if_false)
+{
+    if (program->len == PROGRAM_MAX) {
+        abort(); /* a table grew: PROGRAM_MAX must too */
+    }
+    program->code[program->len++] =
+        (struct sock_filter){code, (uint8_t)if_true, (uint8_t)if_false, value};
+}
+
+static void put_load(struct program *program, size_t offset)
+{
+    put(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void put_load_argument(struct program *program, unsigned index)
+{
+    /* The low half; all that is compared fits in it, and the machine is little-endian. */
+    put_load(program, offsetof(struct seccomp_data, args) + 8 * (size_t)index);
+}
+
+static void put_return(struct program *program, uint32_t what)
+{
+    put(program, BPF_RET | BPF_K, what, 0, 0);
+}
+
+static void put_error(struct program *program, int error)
+{
+    put_return(program, SECCOMP_RET_ERRNO | ((uint32_t)error & SECCOMP_RET_DATA));
+}
+
+/* Skips `skip` instructions unless the loaded value is `value`. */
+static void put_unless(struct program *program, uint32_t value, unsigned skip)
+{
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* `action` for every call of the list, neighbouring numbers as one range. */
+static void put_list(struct program *program, const int *list, size_t count, uint32_t action)
+{
+    int sorted[400];
+    if (count > sizeof sorted / sizeof sorted[0]) {
+        abort();
+    }
+    memcpy(sorted, list, count * sizeof sorted[0]);
+    qsort(sorted, count, sizeof sorted[0], by_number);
+    for (size_t i = 0, j; i < count; i = j) {
+        for (j = i + 1; j < count && sorted[j] <= sorted[j - 1] + 1; j++) {
+        }
+        put(program, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)sorted[i], 0, 2);
+        put(program, BPF_JMP | BPF_JGT | BPF_K, (uint32_t)sorted[j - 1], 1, 0);
+        put_return(program, action);
+    }
+}
+
+/* A call of which one argument decides: EPERM for the listed values, else allowed. */
+static void put_except(struct program *program, int call, unsigned argument,
+                       const uint32_t *refused, unsigned count)
+{
+    put_unless(program, (uint32_t)call, 3 + count);
+    put_load_argument(program, argument);
+    for (unsigned i = 0; i < count; i++) {
+        put(program, BPF_JMP | BPF_JEQ | BPF_K, refused[i], count - i, 0);
+    }
+    put_return(program, SECCOMP_RET_ALLOW);
+    put_error(program, EPERM);
+}
+
+static void put_clone(struct program *program)
+{
+    put_unless(program, SYS_clone, 4);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
+    put_error(program, EPERM);
+    put_return(program, SECCOMP_RET_ALLOW);
+}
+
+/* Families: unix, internet (nothing but the box's own loopback), and the netlink that getifaddrs() asks. */
+static void put_socket(struct program *program, int call)
+{
+    put_unless(program, (uint32_t)call, 9);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 6, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 5, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 4, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 2);
+    put_load_argument(program, 2);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, NETLINK_ROUTE, 1, 0);
+    put_error(program, EAFNOSUPPORT);
+    put_return(program, SECCOMP_RET_ALLOW);
+}
+
+static void put_personality(struct program *program)
+{
+    put_unless(program, SYS_personality, 5);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 0xffffffffu, 0, 1); /* only asks */
+    put_return(program, SECCOMP_RET_ALLOW);
+    put_error(program, EPERM);
+}
+
+/* prlimit64() may read any limit, and set any but RLIMIT_CORE, which must stay what it is. */
+static void put_prlimit(struct program *program)
+{
+    put_unless(program, SYS_prlimit64, 8);
+    put_load_argument(program, 1);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 0, 5);
+    put_load_argument(program, 2);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2);
+    put_load(program, offsetof(struct seccomp_data, args) + 8 * 2 + 4);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+    put_error(program, EPERM);
+    put_return(program, SECCOMP_RET_ALLOW);
+}
+
+static void put_by_argument(struct program *program)
+{
+    static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
+    static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER};
+    put_clone(program);
+    put_unless(program, SYS_clone3, 1); /* its flags are behind a pointer: libc falls back to clone */
+    put_error(program, ENOSYS);
+    put_socket(program, SYS_socket);
+    put_socket(program, SYS_socketpair);
+    put_except(program, SYS_ioctl, 1, ioctls, 3);
+    put_except(program, SYS_prctl, 0, prctls, 3);
+    put_personality(program);
+#ifdef SYS_setrlimit
+    put_except(program, SYS_setrlimit, 0, (const uint32_t[]){RLIMIT_CORE}, 1);
+#endif
+    put_prlimit(program);
+}
+
+static void program_make(struct program *program, bool memory_is_polled)
+{
+    put_load(program, offsetof(struct seccomp_data, arch));
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0);
+    put_return(program, SECCOMP_RET_KILL_PROCESS);
+    put_load(program, offsetof(struct seccomp_data, nr));
+#if defined(__x86_64__)
+    put(program, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
+    put_error(program, ENOSYS);
+#endif
+    if (memory_is_polled) { /* memory that no process maps would not be seen */
+        put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory),
+                 SECCOMP_RET_ERRNO | EPERM);
+    }
+    put_list(program, calls_allowed, COUNT(calls_allowed), SECCOMP_RET_ALLOW);
+    put_by_argument(program);
+    put_load(program, offsetof(struct seccomp_data, nr));
+    put_list(program, calls_forbidden, COUNT(calls_forbidden), SECCOMP_RET_ERRNO | EPERM);
+    put_error(program, ENOSYS);
+}
+
+void box_set_filter(bool memory_is_polled, int status_fd)
+{
+    static struct program program;
+    program.len = 0;
+    program_make(&program, memory_is_polled);
+    struct sock_fprog load = {.len = (unsigned short)program.len, .filter = program.code};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &load) != 0) {
+        box_fail(status_fd, "load the system call filter (seccomp)");
+    }
+}

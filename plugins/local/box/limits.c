@@ -1,0 +1,80 @@
+/* Resource limits and the loss of all privileges. Limits are only ever lowered: a root without CAP_SYS_RESOURCE may not
+ * raise one, and needs not. */
+#include "box.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CAPABILITIES_MAX 64 /* what the capget() of today can hold */
+
+static bool limit_lower(int resource, uint64_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0) {
+        return false;
+    }
+    if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted) {
+        limit.rlim_max = wanted;
+    }
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
+}
+
+void box_set_limits(const struct box_limits *limits, int status_fd)
+{
+    const struct {
+        int resource;
+        uint64_t value;
+        const char *name;
+    } table[] = {
+        /* 1, not 0: where core dumps go to a program (systemd-coredump, apport), 0 still starts it, as root, on the
+         * host; 1 does not. The filter keeps it there. */
+        {RLIMIT_CORE, 1, "CORE"},
+        {RLIMIT_NOFILE, limits->files, "NOFILE"},
+        {RLIMIT_NPROC, limits->processes + 1, "NPROC"}, /* and pid 1 */
+        {RLIMIT_FSIZE, limits->disk_bytes, "FSIZE"},
+        {RLIMIT_MEMLOCK, 8u << 20, "MEMLOCK"},
+        {RLIMIT_MSGQUEUE, 512u << 10, "MSGQUEUE"},
+        {RLIMIT_SIGPENDING, 256, "SIGPENDING"},
+        {RLIMIT_RTPRIO, 0, "RTPRIO"},
+        {RLIMIT_NICE, 0, "NICE"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (!limit_lower(table[i].resource, table[i].value)) {
+            box_fail(status_fd, "set RLIMIT_%s", table[i].name);
+        }
+    }
+}
+
+bool box_limit_driver(const struct box_limits *limits)
+{
+    return limit_lower(RLIMIT_DATA, limits->memory_bytes);
+}
+
+void box_drop_privileges(int status_fd)
+{
+    for (unsigned long capability = 0; capability < CAPABILITIES_MAX; capability++) {
+        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno != EINVAL) {
+            box_fail(status_fd, "empty the bounding set");
+        }
+    }
+    const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                               SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                               SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[2];
+    memset(none, 0, sizeof none);
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0 || syscall(SYS_capset, &header, none) != 0) {
+        box_fail(status_fd, "give up capabilities");
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        box_fail(status_fd, "set no_new_privs");
+    }
+}

@@ -1,0 +1,297 @@
+/* The broker: starting it, asking it for a box, replacing it if it has died. It is the only process that the gateway
+ * starts; it ends by the end of file of its socket, and every box ends with it. */
+#include "local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BROKER_END_MS 5000 /* for an ending broker */
+#define ASK_MS 10000       /* for the answer to one request */
+#define BUSY_MS 5          /* until a full socket, or another call that starts the broker, is looked at again */
+
+struct arguments {
+    char texts[8][320];
+    const char *argv[10];
+};
+
+static const char *const *arguments_make(struct arguments *arguments, const char *path,
+                                         const struct local_config *config)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } numbers[] = {
+        {"memory", config->memory},
+        {"disk", config->disk},
+        {"inodes", (uint64_t)config->inodes},
+        {"processes", (uint64_t)config->processes},
+        {"files", (uint64_t)config->files},
+        {"uid_base", (uint64_t)config->uid_base},
+        {"boxes", (uint64_t)config->boxes},
+    };
+    arguments->argv[0] = path;
+    snprintf(arguments->texts[0], sizeof arguments->texts[0], "python=%s", config->python);
+    arguments->argv[1] = arguments->texts[0];
+    for (size_t i = 0; i < 7; i++) {
+        snprintf(arguments->texts[i + 1], sizeof arguments->texts[i + 1], "%s=%llu",
+                 numbers[i].name, (unsigned long long)numbers[i].value);
+        arguments->argv[i + 2] = arguments->texts[i + 1];
+    }
+    arguments->argv[9] = NULL;
+    return arguments->argv;
+}
+
+static int broker_spawn(struct local *local, struct sg_call *call, int child_end,
+                        struct sg_child *ret_child, struct sg_error *err)
+{
+    static const char *const environment[] = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", NULL};
+    char path[4096];
+    struct arguments arguments;
+    snprintf(path, sizeof path, "%s/local-broker", sg->libexec_dir(call));
+    const struct sg_spawn_fd fds[] = {{child_end, WIRE_BROKER_FD}};
+    const struct sg_spawn spawn = {.path = path,
+                                   .argv = arguments_make(&arguments, path, local->config),
+                                   .envp = environment,
+                                   .fds = fds,
+                                   .fds_count = 1};
+    return sg->spawn(call, &spawn, ret_child, err);
+}
+
+static int broker_replace(struct local *local, struct sg_call *call, struct sg_error *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return sg->fail(err, local->unavailable, "cannot make the broker's socket: %s",
+                        strerror(errno));
+    }
+    struct sg_child child = {0};
+    int result = broker_spawn(local, call, ends[1], &child, err);
+    close(ends[1]);
+    if (result != 0) {
+        close(ends[0]);
+        return result;
+    }
+    if (local->broker_fd < 0) {
+        local->broker_fd = ends[0];
+    } else {
+        /* Onto the same number: another call may be about to use it, and must find either end, never a foreign file. */
+        dup3(ends[0], local->broker_fd, O_CLOEXEC);
+        close(ends[0]);
+    }
+    local->broker = child;
+    return 0;
+}
+
+/* Reaps a broker that is ending; by force after a while. */
+static void broker_bury(struct local *local, struct sg_call *call)
+{
+    if (local->broker.pidfd < 0) {
+        return;
+    }
+    int status = 0;
+    if (sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL) != 0) {
+        (void)syscall(SYS_pidfd_send_signal, local->broker.pidfd, SIGKILL, NULL, 0);
+        (void)sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL);
+    }
+    close(local->broker.pidfd);
+    local->broker.pidfd = -1;
+}
+
+/* Waits until no other call is starting it. Returns 0 with the state. */
+static int broker_settle(struct local *local, struct sg_call *call, bool *ret_ours_to_start,
+                         struct sg_error *err)
+{
+    for (;;) {
+        pthread_mutex_lock(&local->lock);
+        enum broker_state state = local->broker_state;
+        if (state == BROKER_DEAD) {
+            local->broker_state = BROKER_STARTING;
+        }
+        pthread_mutex_unlock(&local->lock);
+        if (state != BROKER_STARTING) {
+            *ret_ours_to_start = state == BROKER_DEAD;
+            return 0;
+        }
+        int result = sg->sleep(call, BUSY_MS, err);
+        if (result != 0) {
+            return result;
+        }
+    }
+}
+
+int broker_start(struct local *local, struct sg_call *call, uint64_t *ret_generation,
+                 struct sg_error *err)
+{
+    bool ours = false;
+    int result = broker_settle(local, call, &ours, err);
+    if (result == 0 && ours) {
+        broker_bury(local, call);
+        result = broker_replace(local, call, err);
+    }
+    pthread_mutex_lock(&local->lock);
+    if (ours) {
+        local->broker_state = result == 0 ? BROKER_LIVE : BROKER_DEAD;
+        local->broker_generation++;
+    }
+    *ret_generation = local->broker_generation;
+    pthread_mutex_unlock(&local->lock);
+    return result;
+}
+
+void broker_stop(struct local *local, struct sg_call *call)
+{
+    if (local->broker_fd >= 0) {
+        close(local->broker_fd);
+        local->broker_fd = -1;
+    }
+    broker_bury(local, call);
+}
+
+/* Once for each: a late finder must not have the next one replaced. */
+static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t generation)
+{
+    pthread_mutex_lock(&local->lock);
+    bool was_live =
+        local->broker_state == BROKER_LIVE && local->broker_generation == generation;
+    if (was_live) {
+        local->broker_state = BROKER_DEAD;
+    }
+    pthread_mutex_unlock(&local->lock);
+    if (was_live) {
+        sg->log(call, SG_WARN, "the broker has ended; its boxes are gone, another is started");
+    }
+}
+
+/* One request with its reply socket. 0, -1 for a full socket, or errno. */
+static int ask_send(int broker_fd, int reply_end, int64_t life_ms)
+{
+    struct wire_ask ask = {.magic = WIRE_MAGIC, .life_ms = life_ms};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec iov = {&ask, sizeof ask};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &reply_end, sizeof reply_end);
+    ssize_t len = sendmsg(broker_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return len >= 0 ? 0 : errno == EAGAIN || errno == ETOOMANYREFS ? -1 : errno;
+}
+
+/* Takes the descriptors of a reply into the box; also those of a short or foreign one, so that none leaks. */
+static ssize_t reply_receive(int fd, struct wire_reply *reply, struct box *box)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
+    } control;
+    struct iovec iov = {reply, sizeof *reply};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header != NULL && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int) * WIRE_FDS)) {
+        int fds[WIRE_FDS];
+        memcpy(fds, CMSG_DATA(header), sizeof fds);
+        box->control = fds[WIRE_FD_CONTROL];
+        box->status = fds[WIRE_FD_STATUS];
+        box->out = fds[WIRE_FD_STDOUT];
+        box->err = fds[WIRE_FD_STDERR];
+        box->init = fds[WIRE_FD_INIT];
+    }
+    return len;
+}
+
+static int reply_take(struct local *local, struct sg_call *call, uint64_t generation, int fd,
+                      struct box *box, struct sg_error *err)
+{
+    struct wire_reply reply;
+    ssize_t len = reply_receive(fd, &reply, box);
+    if (len != (ssize_t)sizeof reply || reply.magic != WIRE_MAGIC) {
+        broker_is_dead(local, call, generation);
+        return sg->fail(err, local->unavailable, "the broker ended before it had made the box");
+    }
+    reply.step[sizeof reply.step - 1] = '\0';
+    if (reply.error == EUSERS && strcmp(reply.step, "find a free slot") == 0) {
+        return sg->fail(err, SG_E_LIMIT, "all %lld boxes are in use; raise 'boxes'",
+                        (long long)local->config->boxes);
+    }
+    if (reply.error != 0) {
+        box->end = END_SETUP;
+        box->setup_error = reply.error;
+        snprintf(box->setup_step, sizeof box->setup_step, "%s", reply.step);
+        return sg->fail(err, local->unavailable, "cannot %s: %s. %s", reply.step,
+                        strerror(reply.error), remedy_for(reply.step, reply.error));
+    }
+    if (box->init < 0 || fcntl(box->out, F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(box->err, F_SETFL, O_NONBLOCK) != 0 || !box_prepare(box)) {
+        return sg->fail(err, local->unavailable, "no descriptors left for a box: %s",
+                        strerror(errno));
+    }
+    return 0;
+}
+
+/* Sends the request, starting the broker if need be. */
+static int ask_deliver(struct local *local, struct sg_call *call, int reply_end, int64_t life_ms,
+                       uint64_t *ret_generation, struct sg_error *err)
+{
+    for (int tries = 0; tries < 3;) {
+        int result = broker_start(local, call, ret_generation, err);
+        if (result != 0) {
+            return result;
+        }
+        int error = ask_send(local->broker_fd, reply_end, life_ms);
+        if (error == 0) {
+            return 0;
+        }
+        if (error > 0) {
+            broker_is_dead(local, call, *ret_generation);
+            tries++;
+        } else if ((result = sg->sleep(call, BUSY_MS, err)) != 0) {
+            return result;
+        }
+    }
+    return sg->fail(err, local->unavailable, "the broker does not stay alive");
+}
+
+int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struct box *box,
+               struct sg_error *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return sg->fail(err, local->unavailable, "no descriptors left for a box: %s",
+                        strerror(errno));
+    }
+    uint64_t generation = 0;
+    int result = ask_deliver(local, call, ends[1], life_ms, &generation, err);
+    close(ends[1]); /* the broker's copy is the only one: its end is seen */
+    int ready = 0;
+    if (result == 0) {
+        result = sg->wait_fd(call, ends[0], SG_READ, ASK_MS, &ready, err);
+    }
+    if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
+        result = sg->fail(err, local->unavailable, "the broker gave no answer within 10s");
+    }
+    if (result == 0) {
+        result = reply_take(local, call, generation, ends[0], box, err);
+    }
+    /* Descriptors in a reply that nobody took are closed with the socket, and the box ends. */
+    close(ends[0]);
+    return result;
+}

@@ -1,0 +1,462 @@
+"""The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
+print, show and raise.
+
+It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
+gateway believes of it only that the box said so. What it has to be is hard to break by accident.
+
+A packet is KIND, FLAGS, NONCE (8 bytes), BODY; the nonce is the current cell's (see frames.h for all kinds).
+"""
+import _ast
+import _signal
+import _socket
+import _thread
+import binascii
+import builtins
+import fcntl
+import linecache
+import os
+import select
+import sys
+import types
+
+CONTROL_FD = 3
+PACKET_BODY = 32768
+MORE = 1
+TEXT_MAX = 1 << 20  # of one repr or other representation
+TRACEBACK_MAX = 20000
+FIONREAD = 0x541B
+COROUTINE = 0x80  # in co_flags of a cell with a top-level await
+ONLY_AST = 0x400
+TOP_LEVEL_AWAIT = 0x2000
+
+# Bound now, so that a cell that replaces one of these in its module does not take the driver along.
+_compile, _eval, _getpid, _exit, _write = compile, eval, os.getpid, os._exit, os.write
+_ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
+_isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
+
+
+def as_bytes(text):
+    return text.encode("utf-8", "backslashreplace")
+
+
+class Control:
+    """The socket to the gateway. A forked copy of the process has none: its output goes to the pipes."""
+
+    def __init__(self, fd):
+        self.socket = _socket.socket(fileno=fd)
+        os.set_inheritable(fd, False)
+        self.pid = _getpid()
+        self.thread = _ident()
+        self.lock = _lock_new()  # held over all packets of one value
+        self.nonce = b"\0" * 8
+        self.running = False  # a cell runs: output is wanted, an interrupt means it
+        self.sending = 0  # within send() in the main thread: an interrupt has to wait
+        self.interrupted = False
+        # Own copies of both pipes: the user may close or replace 1 and 2.
+        self.pipes = [os.dup(1), os.dup(2)]
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self):
+        self.pid = -1
+        try:
+            os.close(self.socket.detach())
+        except OSError:
+            pass
+
+    def is_mine(self):
+        return self.pid == _getpid()
+
+    def patiently(self, function, argument, event):
+        """The user may have made the socket non-blocking: it is shared."""
+        while True:
+            try:
+                return function(argument)
+            except (BlockingIOError, TimeoutError):
+                poll = _poll()
+                poll.register(self.socket.fileno(), event)
+                poll.poll()
+
+    def wait_for_pipes(self):
+        """What subprocesses wrote to the pipes comes before what is sent next: waits, for a moment, until it is read."""
+        for fd in self.pipes:
+            for _ in range(20):
+                try:
+                    if _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0":
+                        break
+                except OSError:
+                    break
+                _poll().poll(1)
+
+    def hold(self):
+        """From here to release() an interrupt waits, so that no value is sent in part."""
+        if _ident() == self.thread:
+            self.sending += 1
+
+    def release(self):
+        if _ident() == self.thread:
+            self.sending -= 1
+            self.raise_interrupt()
+
+    def send(self, kind, body=b"", flags=0):
+        if not self.running or not self.is_mine():
+            return
+        self.hold()
+        try:
+            self.wait_for_pipes()
+            with self.lock:
+                head = kind + bytes((flags,)) + self.nonce
+                self.patiently(self.socket.send, head + body, select.POLLOUT)
+        finally:
+            self.release()
+
+    def send_long(self, kind, prefix, data):
+        """One value in several packets, each with the prefix."""
+        self.hold()
+        try:
+            with self.lock:
+                for start in range(0, _len(data) or 1, PACKET_BODY):
+                    more = MORE if start + PACKET_BODY < _len(data) else 0
+                    self.send(kind, prefix + data[start : start + PACKET_BODY], more)
+        finally:
+            self.release()
+
+    def raise_interrupt(self):
+        if self.interrupted and self.sending == 0 and self.running:
+            self.interrupted = False
+            raise KeyboardInterrupt
+
+    def on_interrupt(self, *_):
+        if not self.running or not self.is_mine():
+            return
+        if self.sending:
+            self.interrupted = True
+            return
+        raise KeyboardInterrupt
+
+    def receive_cell(self):
+        """The next cell's nonce and code. None once the gateway is gone."""
+        parts = []
+        while True:
+            packet = self.patiently(self.socket.recv, 1 << 18, select.POLLIN)
+            if not packet:
+                return None
+            parts.append(packet[10:])
+            if not packet[1] & MORE:
+                return packet[2:10], b"".join(parts).decode("utf-8", "replace")
+
+
+def make_stream_class():
+    # io is imported by the interpreter's start already; its classes are made here to keep the names together.
+    import io
+
+    class Bytes(io.RawIOBase):
+        """sys.stdout.buffer"""
+
+        def __init__(self, stream):
+            self.stream = stream
+
+        def writable(self):
+            return True
+
+        def fileno(self):
+            return self.stream.fileno()
+
+        def write(self, data):
+            data = bytes(data)
+            self.stream.put(data)
+            return _len(data)
+
+    class Stream(io.TextIOBase):
+        """sys.stdout and sys.stderr: every write is a packet, in order with results and with each other."""
+
+        encoding = "utf-8"
+        errors = "backslashreplace"
+        line_buffering = False
+
+        def __init__(self, control, name, kind, fd):
+            self.control, self.kind, self.fd = control, kind, fd
+            self.name = name
+            self.buffer = Bytes(self)
+
+        def writable(self):
+            return True
+
+        def isatty(self):
+            return False
+
+        def fileno(self):
+            return self.fd
+
+        def reconfigure(self, **_):
+            pass
+
+        def close(self):
+            pass
+
+        def put(self, data):
+            if not self.control.is_mine():
+                while data:
+                    data = data[_write(self.fd, data) :]
+                return
+            for start in range(0, _len(data), PACKET_BODY):
+                self.control.send(self.kind, data[start : start + PACKET_BODY])
+
+        def write(self, text):
+            if not _isinstance(text, _str):
+                raise TypeError(f"write() argument must be str, not {_type(text).__name__}")
+            self.put(as_bytes(text))
+            return _len(text)
+
+    return Stream
+
+
+class Shows:
+    """What is displayed: a value under all the forms that it offers."""
+
+    METHODS = (
+        ("_repr_html_", "text/html"),
+        ("_repr_markdown_", "text/markdown"),
+        ("_repr_latex_", "text/latex"),
+        ("_repr_svg_", "image/svg+xml"),
+        ("_repr_png_", "image/png"),
+        ("_repr_jpeg_", "image/jpeg"),
+        ("_repr_json_", "application/json"),
+    )
+
+    def __init__(self, control):
+        self.control = control
+
+    def forms(self, value):
+        forms = [("text/plain", as_bytes(repr(value))[:TEXT_MAX])]
+        for method, mime in self.METHODS:
+            function = _getattr(_type(value), method, None)
+            if function is None:
+                continue
+            try:
+                shown = function(value)
+            except Exception:  # a form that does not work is one form less
+                continue
+            if _isinstance(shown, tuple):
+                shown = shown[0]
+            if _isinstance(shown, (bytes, bytearray)):
+                shown = binascii.b2a_base64(shown, newline=False)
+            elif _isinstance(shown, (dict, list)):
+                import json
+
+                shown = json.dumps(shown).encode()
+            elif _isinstance(shown, _str):
+                shown = as_bytes(shown)
+            if _isinstance(shown, bytes):
+                forms.append((mime, shown))
+        return forms
+
+    def send(self, forms, is_result):
+        control = self.control
+        control.hold()
+        try:
+            with control.lock:
+                for mime, data in forms:
+                    name = mime.encode()
+                    control.send_long(b"M", bytes((_len(name),)) + name, data)
+                control.send(b"V", b"\0" if is_result else b"\1")
+        finally:
+            control.release()
+
+    def display(self, *values, **_):
+        """Shows values as results of the cell."""
+        for value in values:
+            self.send(self.forms(value), False)
+
+    def figures(self):
+        """All figures that matplotlib has open, as PNG; they are closed."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is None or not hasattr(pyplot, "get_fignums"):
+            return
+        import io
+
+        try:
+            for number in pyplot.get_fignums():
+                figure = pyplot.figure(number)
+                image = io.BytesIO()
+                figure.savefig(image, format="png", bbox_inches="tight")
+                png = binascii.b2a_base64(image.getvalue(), newline=False)
+                self.send([("text/plain", as_bytes(repr(figure))), ("image/png", png)], False)
+        finally:
+            pyplot.close("all")
+
+
+def is_cell(name):
+    return name.startswith("<cell-")
+
+
+def trim(traceback):
+    """The frames from the first of a cell to the last before the driver's own (its signal handler, its streams)."""
+    while traceback is not None and not is_cell(traceback.tb_frame.f_code.co_filename):
+        traceback = traceback.tb_next
+    frames = []
+    while traceback is not None:
+        frames.append(traceback)
+        traceback = traceback.tb_next
+    while frames and frames[-1].tb_frame.f_code.co_filename == __file__:
+        frames.pop()
+    trimmed = None
+    for frame in reversed(frames):
+        trimmed = types.TracebackType(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return trimmed
+
+
+def trim_all(error, seen=None):
+    """The same for the errors that this one came from."""
+    seen = seen if seen is not None else set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = trim(error.__traceback__)
+        trim_all(error.__cause__, seen)
+        error = error.__context__
+
+
+def cut_middle(text, limit):
+    if _len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {_len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
+def describe(error):
+    """Name, value and traceback of an error; whatever its own methods do."""
+    try:
+        value = _str(error)
+    except BaseException:
+        value = "<its text cannot be made>"
+    try:
+        import traceback
+
+        trim_all(error)
+        lines = traceback.format_exception(_type(error), error, error.__traceback__)
+        text = "".join(lines)
+    except BaseException:
+        text = f"{_type(error).__name__}: {cut_middle(value, 1000)}\n"
+    return _type(error).__name__, cut_middle(value, 4000), cut_middle(text, TRACEBACK_MAX)
+
+
+class Driver:
+    def __init__(self):
+        self.control = Control(CONTROL_FD)
+        self.shows = Shows(self.control)
+        self.count = 0
+        self.loop = None
+        main = types.ModuleType("__main__")
+        main.__builtins__ = builtins
+        main.display = self.shows.display
+        sys.modules["__main__"] = main
+        self.names = main.__dict__
+        stream = make_stream_class()
+        self.stdout = stream(self.control, "<stdout>", b"O", 1)
+        self.stderr = stream(self.control, "<stderr>", b"E", 2)
+
+    def reset(self):
+        """What an earlier cell may have left in another state."""
+        sys.stdout, sys.stderr = self.stdout, self.stderr
+        _signal.signal(_signal.SIGINT, self.control.on_interrupt)
+
+    def run_await(self, coroutine):
+        import asyncio
+
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        task = self.loop.create_task(coroutine)
+        try:
+            return self.loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():  # interrupted: it must not go on in a later cell
+                task.cancel()
+                try:
+                    self.loop.run_until_complete(task)
+                except BaseException:
+                    pass
+            raise
+
+    def run_code(self, tree, name, mode):
+        code = _compile(tree, name, mode, TOP_LEVEL_AWAIT, True)
+        value = _eval(code, self.names)
+        return self.run_await(value) if code.co_flags & COROUTINE else value
+
+    def run_cell(self, code, name):
+        tree = _compile(code, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+        last = None
+        if tree.body and _isinstance(tree.body[-1], _ast.Expr):
+            last = _ast.Expression(tree.body.pop().value)
+        if tree.body:
+            self.run_code(tree, name, "exec")
+        if last is not None:
+            value = self.run_code(last, name, "eval")
+            if value is not None and not code.rstrip().endswith(";"):
+                self.names["_"] = value
+                self.shows.send(self.shows.forms(value), True)
+        self.shows.figures()
+
+    def send_error(self, error):
+        if not self.control.is_mine():
+            # A forked copy of the cell: it has nobody to tell but the pipe.
+            os.write(2, as_bytes(describe(error)[2]))
+            _exit(1)
+        self.control.sending += 1  # an interrupt now would be one too many
+        with self.control.lock:
+            for field, text in enumerate(describe(error)):
+                self.control.send_long(b"X", bytes((field,)), as_bytes(text))
+        self.control.interrupted = False
+        self.control.sending -= 1
+
+    def execute(self, nonce, code):
+        self.count += 1
+        name = f"<cell-{self.count}>"
+        linecache.cache[name] = (_len(code), None, code.splitlines(True), name)
+        self.control.nonce = nonce
+        self.control.interrupted = False
+        self.control.sending = 0
+        failed = b"\0"
+        try:
+            try:
+                self.reset()
+                self.control.running = True
+                self.run_cell(code, name)
+            except BaseException as error:
+                failed = b"\1"
+                self.send_error(error)
+            self.finish(failed)
+        except KeyboardInterrupt:  # between the last line of the cell and the end of this function
+            self.finish(b"\1")
+
+    def finish(self, failed):
+        if not self.control.is_mine():
+            _exit(0)  # a forked copy of the cell ends here
+        self.control.sending += 1
+        for stream in (sys.__stdout__, sys.__stderr__):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        self.control.send(b"F", failed)
+        self.control.running = False
+        self.control.sending -= 1
+
+    def serve(self):
+        sys.stdin = open(0, closefd=False)
+        sys.argv = [""]
+        sys.path.insert(0, "")
+        self.reset()
+        self.control.running = True
+        self.control.send(b"H", sys.version.split()[0].encode())
+        self.control.running = False
+        while True:
+            try:
+                cell = self.control.receive_cell()
+            except KeyboardInterrupt:
+                continue
+            if cell is None:
+                _exit(0)
+            self.execute(*cell)
+
+
+if __name__ == "__main__":
+    Driver().serve()

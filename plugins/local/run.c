@@ -1,0 +1,483 @@
+/* One run of code in a box: sent, watched, ended.
+ *
+ * The box is never believed about how the run went, except that it says "finished". The time is ours: at the end of it
+ * SIGINT, a second later SIGKILL to pid 1. That the interpreter has ended, and how, comes from pid 1 over the status
+ * socket. What is printed beyond the limits is read and dropped, so that the gateway never grows, and far beyond them
+ * the run is interrupted as if its time were over. */
+#include "local.h"
+#include "output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GRACE_MS 1000              /* for the code to react to SIGINT */
+#define END_MS 5000                /* for a killed box to be gone */
+#define COALESCE_MS 15             /* text waits so long for more */
+#define FLOOD_BYTES ((size_t)64 << 20) /* read from one run before it is interrupted */
+#define TURN_BYTES ((size_t)256 << 10) /* read before other work of the loop gets its turn */
+#define STALE_BYTES ((size_t)4 << 20)  /* of an earlier run's output read before a new one starts */
+
+enum stop_reason { STOP_NONE, STOP_TIMEOUT, STOP_FLOOD, STOP_INTERRUPT, STOP_CLOSED };
+
+struct run {
+    struct local *local;
+    struct sg_call *call;
+    struct box *box;
+    const struct run_request *request;
+    struct output output;
+    int64_t deadline;   /* of the code */
+    int64_t kill_at;    /* once it has been told to stop; INT64_MAX */
+    int64_t give_up_at; /* once it has been killed */
+    enum stop_reason why;
+    bool killed;
+    bool finished; /* "finished" has come */
+    bool failed;   /* the box sends no more that counts: it has ended */
+    uint64_t bytes;
+    char packet[FRAME_BYTES_MAX];
+};
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- stopping ---- */
+
+static void tell_to_stop(struct run *run, enum stop_reason why)
+{
+    if (run->why != STOP_NONE) {
+        return;
+    }
+    run->why = why;
+    run->kill_at = local_now_ms() + GRACE_MS;
+    (void)box_interrupt(run->box); /* what does not react is killed */
+}
+
+static void stop_by_force(struct run *run)
+{
+    run->killed = true;
+    run->kill_at = INT64_MAX;
+    run->give_up_at = local_now_ms() + END_MS;
+    box_kill(run->box);
+}
+
+static void look_at_clock(struct run *run)
+{
+    int64_t now = local_now_ms();
+    if (run->bytes > FLOOD_BYTES) {
+        tell_to_stop(run, STOP_FLOOD);
+    }
+    if (now >= run->deadline) {
+        tell_to_stop(run, STOP_TIMEOUT);
+    }
+    if (now >= run->kill_at) {
+        stop_by_force(run);
+    }
+    if (now >= run->give_up_at) {
+        run->failed = true;
+    }
+}
+
+static void look_at_requests(struct run *run)
+{
+    pthread_mutex_lock(&run->local->lock);
+    bool interrupt = run->box->interrupt_wanted;
+    run->box->interrupt_wanted = false;
+    pthread_mutex_unlock(&run->local->lock);
+    if (interrupt) {
+        tell_to_stop(run, STOP_INTERRUPT);
+    }
+}
+
+/* ---- reading ---- */
+
+/* Packets until there are none, it is the turn of others, or the cell has finished. */
+static int read_control(struct run *run, struct sg_error *err)
+{
+    size_t turn = 0, bytes = 0;
+    ssize_t len;
+    while (turn < TURN_BYTES && !run->finished &&
+           ((len = box_read_packet(run->box, run->packet, sizeof run->packet, &bytes)) > 0 ||
+            bytes > 0)) {
+        struct frame frame;
+        turn += bytes;
+        run->bytes += bytes;
+        if (len <= 0 || !frame_read(run->packet, (size_t)len, &frame) ||
+            frame.nonce != run->box->nonce) {
+            continue;
+        }
+        int result = output_frame(&run->output, &frame, local_now_ms(), err);
+        if (result != 0) {
+            return result;
+        }
+        run->finished = frame.kind == FRAME_FINISHED;
+    }
+    if (run->box->control < 0 && !run->finished) {
+        tell_to_stop(run, STOP_CLOSED); /* its end comes over the status socket, or it is killed */
+    }
+    return 0;
+}
+
+/* Up to `bytes` of a pipe. */
+static int read_pipe(struct run *run, int *fd, enum output_source source, size_t bytes,
+                     struct sg_error *err)
+{
+    while (bytes > 0) {
+        size_t size = bytes < sizeof run->packet ? bytes : sizeof run->packet;
+        ssize_t len = box_read_pipe(run->box, fd, run->packet, size);
+        if (len <= 0) {
+            return 0;
+        }
+        bytes -= (size_t)len;
+        run->bytes += (size_t)len;
+        int result =
+            output_bytes(&run->output, source, run->packet, (size_t)len, local_now_ms(), err);
+        if (result != 0) {
+            return result;
+        }
+    }
+    return 0;
+}
+
+static size_t pipe_bytes(int fd)
+{
+    int bytes = 0;
+    return fd >= 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* What is in the pipes now was written after the packets that are there now, and before any later one: the interpreter's
+ * side waits until the pipes are empty before it sends. So: note the bytes, read the packets, then read the bytes. */
+static int read_all(struct run *run, unsigned ready, struct sg_error *err)
+{
+    struct box *box = run->box;
+    size_t out = pipe_bytes(box->out), error = pipe_bytes(box->err);
+    int result = read_control(run, err);
+    if (result == 0) {
+        /* One byte more than none, so that the end is seen. */
+        size_t least = (ready & READY_STDOUT) != 0 ? 1 : 0;
+        result = read_pipe(run, &box->out, SOURCE_PIPE_OUT, out > least ? out : least, err);
+    }
+    if (result == 0) {
+        size_t least = (ready & READY_STDERR) != 0 ? 1 : 0;
+        result = read_pipe(run, &box->err, SOURCE_PIPE_ERR, error > least ? error : least, err);
+    }
+    if ((ready & READY_STATUS) != 0) {
+        box_read_status(box);
+    }
+    return result;
+}
+
+/* After the end of a box: all that is left in its buffers, whose size the kernel bounds. */
+static int read_remains(struct run *run, struct sg_error *err)
+{
+    int result = 0;
+    uint64_t before, most = run->bytes + STALE_BYTES;
+    do {
+        before = run->bytes;
+        result = read_all(run, 0, err);
+    } while (result == 0 && run->bytes != before && run->bytes < most);
+    return result;
+}
+
+/* One wait and what it brings. */
+static int take_turn(struct run *run, struct sg_error *err)
+{
+    unsigned ready = 0;
+    int64_t now = local_now_ms();
+    int64_t until = earlier(earlier(run->deadline, run->kill_at), run->give_up_at);
+    if (run->why != STOP_NONE) {
+        until = earlier(run->kill_at, run->give_up_at); /* the deadline has had its say */
+    }
+    if (run->output.pending.len > 0) {
+        until = earlier(until, run->output.pending_since_ms + COALESCE_MS);
+    }
+    int result = box_wait(run->call, run->box, until > now ? until - now : 0, &ready, err);
+    if (result == 0) {
+        look_at_requests(run);
+        result = read_all(run, ready, err);
+    }
+    if (result == 0 && run->output.pending.len > 0 &&
+        local_now_ms() >= run->output.pending_since_ms + COALESCE_MS) {
+        result = output_flush(&run->output, err);
+    }
+    look_at_clock(run);
+    run->failed = run->failed || run->box->end != END_NONE;
+    return result;
+}
+
+/* ---- before the code ---- */
+
+static int box_is_gone(const struct run *run, enum sg_code code, struct sg_error *err)
+{
+    char text[256];
+    return sg->fail(err, code, "%s",
+                    box_end_text(run->local, run->box, text, sizeof text));
+}
+
+/* Drops what came since the last run; `ready` or not, all is looked at. */
+static void drop_stale(struct run *run)
+{
+    struct frame frame;
+    size_t dropped = 0, bytes = 0;
+    ssize_t len;
+    while (dropped < STALE_BYTES &&
+           ((len = box_read_packet(run->box, run->packet, sizeof run->packet, &bytes)) > 0 ||
+            bytes > 0)) {
+        dropped += bytes;
+        if (len > 0 && frame_read(run->packet, (size_t)len, &frame) &&
+            frame.kind == FRAME_FINISHED && frame.nonce == run->box->nonce) {
+            run->box->unfinished = false;
+        }
+    }
+    int *pipes[] = {&run->box->out, &run->box->err};
+    for (int i = 0; i < 2; i++) {
+        dropped = 0;
+        while (dropped < STALE_BYTES &&
+               (len = box_read_pipe(run->box, pipes[i], run->packet, sizeof run->packet)) > 0) {
+            dropped += (size_t)len;
+        }
+    }
+}
+
+/* Waits for the end of a cell that an earlier call left running and interrupted. */
+static int settle(struct run *run, struct sg_error *err)
+{
+    int64_t until = local_now_ms() + GRACE_MS;
+    drop_stale(run);
+    box_read_status(run->box);
+    while (run->box->unfinished && run->box->end == END_NONE && run->box->control >= 0) {
+        unsigned ready = 0;
+        int64_t left = until - local_now_ms();
+        if (left <= 0) {
+            box_kill(run->box);
+            return sg->fail(err, SG_E_GONE_BEFORE,
+                            "the code of an earlier run did not stop and was killed");
+        }
+        int result = box_wait(run->call, run->box, left, &ready, err);
+        if (result != 0) {
+            return result;
+        }
+        drop_stale(run);
+        box_read_status(run->box);
+    }
+    if (run->box->end != END_NONE || run->box->control < 0) {
+        box_kill(run->box);
+        return box_is_gone(run, SG_E_GONE_BEFORE, err);
+    }
+    return 0;
+}
+
+/* One packet of the code; waits while the socket is full. Returns 0 with the bytes gone, or SG_E_GONE_BEFORE. */
+static int send_piece(struct run *run, size_t at, size_t *ret_len, struct sg_error *err)
+{
+    uint8_t head[FRAME_HEAD_BYTES];
+    size_t left = run->request->code_len - at;
+    size_t len = left < FRAME_BODY_BYTES ? left : FRAME_BODY_BYTES;
+    frame_head(head, FRAME_RUN, len < left, run->box->nonce);
+    struct iovec iov[] = {{head, sizeof head},
+                          {(void *)(uintptr_t)(run->request->code + at), len}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+    for (;;) {
+        if (sendmsg(run->box->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+            *ret_len = len;
+            return 0;
+        }
+        int64_t left_ms = run->deadline - local_now_ms();
+        if (errno != EAGAIN || left_ms <= 0) {
+            box_kill(run->box);
+            return sg->fail(err, SG_E_GONE_BEFORE, "the interpreter does not take code any more");
+        }
+        int events = 0;
+        int result = sg->wait_fd(run->call, run->box->control, SG_WRITE, left_ms, &events, err);
+        if (result != 0 && (result != SG_E_TIMEOUT || sg->time_left_ms(run->call) <= 0)) {
+            return result;
+        }
+    }
+}
+
+static int send_code(struct run *run, struct sg_error *err)
+{
+    if (getrandom(&run->box->nonce, sizeof run->box->nonce, 0) !=
+        (ssize_t)sizeof run->box->nonce) {
+        return sg->fail(err, SG_E_INTERNAL, "the system gave no random bytes");
+    }
+    (void)box_order(run->box, WIRE_BUSY, 0); /* a box that is gone is seen by what follows */
+    run->box->memory_killed = false;
+    run->box->unfinished = true;
+    size_t at = 0, len = 0;
+    do {
+        int result = send_piece(run, at, &len, err);
+        if (result != 0) {
+            return result;
+        }
+        at += len;
+    } while (at < run->request->code_len);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static int fail_stopped(const struct run *run, struct sg_error *err)
+{
+    char end[256];
+    long long seconds = (run->request->timeout_ms + 500) / 1000;
+    switch (run->why) {
+    case STOP_TIMEOUT:
+        return sg->fail(err, SG_E_GONE,
+                        "the code ran longer than %llds, did not react to the interrupt and was "
+                        "killed; variables and files are gone",
+                        seconds);
+    case STOP_FLOOD:
+        return sg->fail(err, SG_E_GONE,
+                        "the code printed more than 64MiB, did not react to the interrupt and was "
+                        "killed; variables and files are gone");
+    case STOP_INTERRUPT:
+        return sg->fail(err, SG_E_GONE,
+                        "the code did not react to the interrupt and was killed; variables and "
+                        "files are gone");
+    default:
+        return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
+                        run->box->end == END_NONE || run->box->end == END_UNKNOWN
+                            ? "the interpreter closed its connection and was killed"
+                            : box_end_text(run->local, run->box, end, sizeof end));
+    }
+}
+
+static bool is_closing(const struct run *run)
+{
+    pthread_mutex_lock(&run->local->lock);
+    bool closing = run->box->closing;
+    pthread_mutex_unlock(&run->local->lock);
+    return closing;
+}
+
+static int fail_gone(struct run *run, struct sg_error *err)
+{
+    char end[256];
+    if (is_closing(run)) {
+        return sg->fail(err, SG_E_GONE, "the container was deleted while code ran in it");
+    }
+    if (run->killed || run->why == STOP_CLOSED) {
+        return fail_stopped(run, err);
+    }
+    return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
+                    box_end_text(run->local, run->box, end, sizeof end));
+}
+
+static int conclude(struct run *run, struct sg_error *err)
+{
+    long long seconds = (run->request->timeout_ms + 500) / 1000;
+    if (!run->finished) {
+        return fail_gone(run, err);
+    }
+    run->box->unfinished = false;
+    switch (run->why) {
+    case STOP_TIMEOUT:
+        return sg->fail(err, SG_E_TIMEOUT,
+                        "the code ran longer than %llds and was interrupted; variables are kept",
+                        seconds);
+    case STOP_FLOOD:
+        return sg->fail(
+            err, SG_E_LIMIT,
+            "the code printed more than 64MiB and was interrupted; variables are kept");
+    default:
+        return 0; /* also if the box has ended since: the next run will find that */
+    }
+}
+
+/* A note beside a run that itself went well. */
+static int give_notes(struct run *run, struct sg_error *err)
+{
+    char json[160];
+    if (!run->box->memory_killed || run->box->end != END_NONE) {
+        return 0;
+    }
+    int len = snprintf(json, sizeof json,
+                       "{\"state\":\"memory\",\"note\":\"processes started by the code were killed "
+                       "for the memory they took (limit %lluMiB)\"}",
+                       (unsigned long long)(run->local->config->memory >> 20));
+    return run->request->sink->event(run->request->sink->ctx, SG_OUT_STATUS, json, (size_t)len,
+                                     err);
+}
+
+static int watch(struct run *run, struct sg_error *err)
+{
+    int result = 0;
+    while (result == 0 && !run->finished && !run->failed) {
+        result = take_turn(run, err);
+    }
+    if (result == 0) {
+        /* What subprocesses wrote before the cell finished is in the pipes by now. */
+        result = run->finished ? read_all(run, 0, err) : read_remains(run, err);
+    }
+    if (result == 0) {
+        result = output_end(&run->output, err);
+    }
+    if (result == 0) {
+        result = give_notes(run, err);
+    }
+    return result != 0 ? result : conclude(run, err);
+}
+
+static int run_claimed(struct run *run, struct sg_error *err)
+{
+    int result = settle(run, err);
+    run->deadline = local_now_ms() + run->request->timeout_ms;
+    if (result == 0) {
+        result = send_code(run, err);
+    }
+    if (result == 0) {
+        result = watch(run, err);
+    }
+    if (run->box->unfinished && !run->killed) {
+        /* The caller has left, or is no longer waited for: the code must not go on for nobody. */
+        (void)box_interrupt(run->box);
+    }
+    (void)box_order(run->box, WIRE_IDLE, 0);
+    return result;
+}
+
+/* One reading call at a time; the core sees to it, and a mistake there must not mix two runs. */
+static bool claim(struct local *local, struct box *box)
+{
+    pthread_mutex_lock(&local->lock);
+    bool free_now = !box->running;
+    box->running = true;
+    box->interrupt_wanted = free_now ? false : box->interrupt_wanted;
+    pthread_mutex_unlock(&local->lock);
+    return free_now;
+}
+
+int local_run(struct local *local, struct sg_call *call, struct box *box,
+              const struct run_request *request, struct sg_error *err)
+{
+    if (!claim(local, box)) {
+        return sg->fail(err, SG_E_INTERNAL, "code runs in this container already");
+    }
+    struct run *run = calloc(1, sizeof *run);
+    int result = SG_E_UNAVAILABLE;
+    if (run == NULL) {
+        sg->fail(err, SG_E_UNAVAILABLE, "no memory for a run");
+    } else {
+        *run = (struct run){.local = local,
+                            .call = call,
+                            .box = box,
+                            .request = request,
+                            .kill_at = INT64_MAX,
+                            .give_up_at = INT64_MAX};
+        output_init(&run->output, request->sink, local->config->output, local->config->results);
+        result = run_claimed(run, err);
+        output_clear(&run->output);
+    }
+    free(run);
+    pthread_mutex_lock(&local->lock);
+    box->running = false;
+    pthread_mutex_unlock(&local->lock);
+    return result;
+}

@@ -1,0 +1,103 @@
+/* What the tests with real boxes share: an open plugin, one box, one run's outcome. */
+#ifndef TESTS_PLUGIN_LOCAL_FIXTURE_H
+#define TESTS_PLUGIN_LOCAL_FIXTURE_H
+
+#include "base/check.h"
+#include "cunit_main.h"
+#include "host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static char box[128];     /* its handle */
+static struct outcome o;  /* of the last run */
+static struct sg_error e; /* of the last other call */
+
+#define DEFAULT_TIMEOUT_MS 20000
+
+__attribute__((unused)) static bool same(const char *actual, const char *expected, int line)
+{
+    bool equal = strcmp(actual, expected) == 0;
+    if (!equal) {
+        fprintf(stderr, "\nline %d: <<%s>>\n expected <<%s>>\n", line, actual, expected);
+    }
+    return equal;
+}
+
+__attribute__((unused)) static bool holds(const char *actual, const char *part, int line)
+{
+    bool found = strstr(actual, part) != NULL;
+    if (!found) {
+        fprintf(stderr, "\nline %d: <<%s>>\n does not hold <<%s>>\n", line, actual, part);
+    }
+    return found;
+}
+
+#define EXPECT_TEXT(actual, expected) CU_ASSERT_TRUE(same(actual, expected, __LINE__))
+#define EXPECT_PART(actual, part) CU_ASSERT_TRUE(holds(actual, part, __LINE__))
+
+__attribute__((unused)) static void exec_for(const char *code, int64_t timeout_ms)
+{
+    host_exec(box, "python", code, strlen(code), timeout_ms, &o);
+}
+
+__attribute__((unused)) static void exec(const char *code)
+{
+    exec_for(code, DEFAULT_TIMEOUT_MS);
+}
+
+/* Runs code that must go well and give exactly this (see struct outcome, `all`). */
+#define EXPECT_RUN(python, everything)                          \
+    do {                                                       \
+        exec(python);                                          \
+        EXPECT_TEXT(o.error.message, "");                      \
+        CU_ASSERT_EQUAL(o.code, 0);                            \
+        EXPECT_TEXT(o.all.data, everything);                   \
+    } while (0)
+
+struct session {
+    const struct host_options *options;
+    void (*body)(void);
+    bool without_box;
+};
+
+static void session_fiber(void *arg)
+{
+    const struct session *session = arg;
+    e = (struct sg_error){0};
+    int code = host_open(session->options, &e);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL_FATAL(code, 0);
+    if (!session->without_box) {
+        code = host_create(600000, box, &e);
+        EXPECT_TEXT(e.message, "");
+        CU_ASSERT_EQUAL_FATAL(code, 0);
+    }
+    session->body();
+    if (!session->without_box) {
+        CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+    }
+    outcome_clear(&o);
+    host_close();
+}
+
+__attribute__((unused)) static void with_options(const struct host_options *options,
+                                                 void (*body)(void))
+{
+    struct session session = {options, body, false};
+    host_run(session_fiber, &session);
+}
+
+__attribute__((unused)) static void with_box(void (*body)(void))
+{
+    with_options(NULL, body);
+}
+
+__attribute__((unused)) static void without_box(const struct host_options *options,
+                                                void (*body)(void))
+{
+    struct session session = {options, body, true};
+    host_run(session_fiber, &session);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* local.so under the core's real loops, fibers and calls. A test is a fiber of one loop; what it starts in the
+ * background runs in another. */
+#ifndef TESTS_PLUGIN_LOCAL_HOST_H
+#define TESTS_PLUGIN_LOCAL_HOST_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "plugin/call.h"
+
+#include <stdbool.h>
+
+/* The options that tests change; the others have their defaults. 0 and NULL: the default. */
+struct host_options {
+    const char *python;
+    uint64_t memory, disk, output, results;
+    int64_t inodes, processes, files, uid_base, boxes;
+};
+
+/* Runs the fiber on a fresh loop until it and all others have ended. */
+void host_run(void (*fiber)(void *), void *arg);
+
+/* From here on within the fiber. */
+int host_open(const struct host_options *, struct sg_error *err);
+void host_close(void);
+int64_t host_broker_pid(void);
+
+int host_create(int64_t life_ms, char handle[128], struct sg_error *err);
+int host_destroy(const char *handle, struct sg_error *err);
+int host_touch(const char *handle, int64_t life_ms, struct sg_error *err);
+int host_interrupt(const char *handle, struct sg_error *err);
+
+/* What came out of one run, in order: "out:text", "err:text", "result:{…}" … one after another, without separators
+ * within a stream. */
+struct outcome {
+    int code;
+    struct sg_error error;
+    struct buf all;       /* every output: "[out]text", "[err]text", "[result]json", "[exception]json", "[status]json" */
+    struct buf out, err;  /* the streams alone */
+    struct buf exception; /* its JSON */
+    struct buf results;   /* their JSON, each on a line */
+    int64_t first_us, took_us;
+};
+void outcome_clear(struct outcome *);
+void host_exec(const char *handle, const char *language, const char *code, size_t code_len,
+               int64_t timeout_ms, struct outcome *ret);
+/* The same in a fiber of its own; host_finish() waits for it. */
+struct background;
+struct background *host_exec_background(const char *handle, const char *code, int64_t timeout_ms,
+                                        struct outcome *ret);
+void host_finish(struct background *);
+/* Leaves the run behind as a request does whose client has gone. */
+void host_exec_abandon(const char *handle, const char *code, const char *until_output);
+
+#endif

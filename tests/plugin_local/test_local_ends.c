@@ -1,0 +1,528 @@
+/* How runs and boxes end: by their time, by their limits, by force, by accident. Each test looks at the code, at the
+ * message that the model is told, and at what is left: the session, another one, processes, descriptors. */
+#include "fixture.h"
+
+#include "loop/loop.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MIB_BYTES ((uint64_t)1 << 20)
+
+/* How the run must have failed. */
+#define expect_end(expected_code, expected_message)       \
+    do {                                                  \
+        CU_ASSERT_EQUAL(o.code, expected_code);           \
+        EXPECT_TEXT(o.error.message, expected_message);   \
+    } while (0)
+
+static void expect_alive(void)
+{
+    EXPECT_RUN("print(6 * 7)", "[out]42\n");
+}
+
+static void expect_gone(void)
+{
+    exec("print(6 * 7)");
+    CU_ASSERT_EQUAL(o.code, SG_E_GONE_BEFORE);
+    EXPECT_TEXT(o.error.message, "local (box): the container no longer exists");
+    EXPECT_TEXT(o.all.data, "");
+}
+
+/* A fresh box in place of one that is gone. */
+static void box_again(void)
+{
+    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
+}
+
+/* ---- the interpreter ends ---- */
+
+static void exits_body(void)
+{
+    exec("import os\nprint('last words')\nos._exit(3)");
+    EXPECT_TEXT(o.out.data, "last words\n");
+    expect_end(SG_E_GONE, "local (box): the interpreter exited with status 3; variables and files "
+                          "are gone");
+    expect_gone();
+    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+    box_again();
+    exec("import ctypes\nprint('so far')\nctypes.string_at(0)");
+    EXPECT_TEXT(o.out.data, "so far\n");
+    expect_end(SG_E_GONE, "local (box): the interpreter crashed with SIGSEGV; variables and files "
+                          "are gone");
+    box_again();
+    exec("import os\nos.abort()");
+    expect_end(SG_E_GONE, "local (box): the interpreter crashed with SIGABRT; variables and files "
+                          "are gone");
+    box_again();
+    exec("import os, signal, subprocess\nsubprocess.run(['kill', '-9', str(os.getpid())])");
+    expect_end(SG_E_GONE, "local (box): the interpreter crashed with SIGKILL; variables and files "
+                          "are gone");
+    box_again();
+}
+
+static void exit_and_crash_are_told_apart(void)
+{
+    with_box(exits_body);
+}
+
+static void memory_body(void)
+{
+    exec("hog = bytearray(1 << 30)");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.exception.data, "{\"name\":\"MemoryError\"");
+    expect_alive();
+    exec("import mmap\nprint('filling')\nm = mmap.mmap(-1, 400 << 20)\n"
+         "for i in range(0, len(m), 4096): m[i] = 1\nprint('filled')\nimport time; time.sleep(10)");
+    EXPECT_PART(o.out.data, "filling\n");
+    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+                          "and files are gone");
+    box_again();
+    /* Pages that no process has in its tables any more are memory all the same. */
+    exec("import mmap, time\nm = mmap.mmap(-1, 400 << 20)\n"
+         "for start in range(0, len(m), 4 << 20):\n"
+         "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
+         "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\ntime.sleep(10)");
+    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+                          "and files are gone");
+    box_again();
+}
+
+static const struct host_options small = {.memory = 128 * MIB_BYTES, .disk = 32 * MIB_BYTES};
+
+static void memory_is_limited_by_an_exception_first_and_then_by_force(void)
+{
+    with_options(&small, memory_body);
+}
+
+static void child_memory_body(void)
+{
+    exec("import subprocess, sys\n"
+         "p = subprocess.run([sys.executable, '-c', '''\nimport mmap, time\n"
+         "m = mmap.mmap(-1, 300 << 20)\nfor i in range(0, len(m), 4096): m[i] = 1\n"
+         "time.sleep(10)'''])\nprint(p.returncode)");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_TEXT(o.out.data, "-9\n");
+    EXPECT_PART(o.all.data, "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
+                            "were killed for the memory they took (limit 128MiB)\"}");
+    expect_alive();
+}
+
+static void a_child_that_takes_too_much_dies_alone(void)
+{
+    with_options(&small, child_memory_body);
+}
+
+/* ---- time ---- */
+
+static void timeout_body(void)
+{
+    exec_for("kept = 5\nprint('begun')\nwhile True: pass", 1000);
+    EXPECT_TEXT(o.out.data, "begun\n");
+    EXPECT_PART(o.exception.data, "{\"name\":\"KeyboardInterrupt\"");
+    expect_end(SG_E_TIMEOUT,
+               "local (box): the code ran longer than 1s and was interrupted; variables are kept");
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+    exec_for("import time\ntime.sleep(30)", 300);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    exec_for("import asyncio\nawait asyncio.sleep(30)", 300);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    exec_for("import subprocess\nsubprocess.run(['sleep', '30'])", 300);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    exec_for("while True: print('x' * 100)", 300);
+    CU_ASSERT_TRUE(o.code == SG_E_TIMEOUT || o.code == SG_E_LIMIT);
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+}
+
+static void code_over_its_time_is_interrupted_and_variables_are_kept(void)
+{
+    with_box(timeout_body);
+}
+
+static void deaf_body(void)
+{
+    static const char killed[] =
+        "local (box): the code ran longer than 1s, did not react to the interrupt and was killed; "
+        "variables and files are gone";
+    exec_for("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf')\n"
+             "while True: pass",
+             1000);
+    EXPECT_TEXT(o.out.data, "deaf\n");
+    expect_end(SG_E_GONE, killed);
+    expect_gone();
+    box_again();
+    exec_for("import time\nwhile True:\n    try:\n        while True: time.sleep(0.01)\n"
+             "    except BaseException: pass",
+             1000);
+    expect_end(SG_E_GONE, killed);
+    box_again();
+    exec_for("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", 1000);
+    expect_end(SG_E_GONE, killed);
+    box_again();
+}
+
+static void code_that_does_not_react_is_killed(void)
+{
+    with_box(deaf_body);
+}
+
+static void flood_body(void)
+{
+    exec_for("import os\nblock = b'x' * 65536\nwhile True: os.write(1, block)", 60000);
+    CU_ASSERT_EQUAL(o.out.len, MIB_BYTES);
+    EXPECT_PART(o.err.data, "[output cut: the first 1048576 of ");
+    expect_end(SG_E_LIMIT,
+               "local (box): the code printed more than 64MiB and was interrupted; variables are "
+               "kept");
+    expect_alive();
+    exec_for("import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+             "while True: os.write(2, b'x' * 65536)",
+             60000);
+    CU_ASSERT_EQUAL(o.err.len > MIB_BYTES, true);
+    expect_end(SG_E_GONE, "local (box): the code printed more than 64MiB, did not react to the "
+                          "interrupt and was killed; variables and files are gone");
+    box_again();
+}
+
+static void a_flood_of_output_is_dropped_and_stopped(void)
+{
+    with_box(flood_body);
+}
+
+/* ---- from outside ---- */
+
+static void await_output(const struct outcome *running)
+{
+    while (running->out.len == 0) {
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
+    }
+}
+
+static void interrupt_body(void)
+{
+    struct outcome running = {0};
+    struct background *run =
+        host_exec_background(box, "kept = 1\nprint('on')\nwhile True: pass", 60000, &running);
+    await_output(&running);
+    CU_ASSERT_EQUAL(host_interrupt(box, &e), 0);
+    host_finish(run);
+    CU_ASSERT_EQUAL(running.code, 0);
+    EXPECT_PART(running.exception.data, "{\"name\":\"KeyboardInterrupt\"");
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"1\"}");
+    CU_ASSERT_EQUAL(host_interrupt(box, &e), 0); /* of nothing */
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"1\"}");
+    outcome_clear(&running);
+    run = host_exec_background(box,
+                               "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                               "print('on')\nwhile True: pass",
+                               60000, &running);
+    await_output(&running);
+    CU_ASSERT_EQUAL(host_interrupt(box, &e), 0);
+    host_finish(run);
+    CU_ASSERT_EQUAL(running.code, SG_E_GONE);
+    EXPECT_TEXT(running.error.message, "local (box): the code did not react to the interrupt and was "
+                                       "killed; variables and files are gone");
+    outcome_clear(&running);
+    CU_ASSERT_EQUAL(host_interrupt(box, &e), SG_E_GONE);
+    EXPECT_TEXT(e.message, "local (box): the container no longer exists");
+    box_again();
+}
+
+static void interrupting_ends_the_run_and_keeps_the_box_if_it_can(void)
+{
+    with_box(interrupt_body);
+}
+
+static void destroy_body(void)
+{
+    struct outcome running = {0};
+    struct background *run =
+        host_exec_background(box, "print('on')\nwhile True: pass", 60000, &running);
+    await_output(&running);
+    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+    host_finish(run);
+    CU_ASSERT_EQUAL(running.code, SG_E_GONE);
+    EXPECT_TEXT(running.error.message,
+                "local (box): the container was deleted while code ran in it");
+    outcome_clear(&running);
+    expect_gone();
+    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+    CU_ASSERT_EQUAL(host_destroy("box-1-0", &e), 0);
+    CU_ASSERT_EQUAL(host_touch(box, 1000, &e), SG_E_GONE);
+    EXPECT_TEXT(e.message, "local (box): the container no longer exists");
+    box_again();
+}
+
+static void destroying_ends_a_run_at_once(void)
+{
+    with_box(destroy_body);
+}
+
+static void abandon_body(void)
+{
+    exec("kept = 3");
+    host_exec_abandon(box, "print('on')\nwhile True: pass", "on");
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"3\"}");
+    host_exec_abandon(box,
+                      "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on')\n"
+                      "while True: pass",
+                      "on");
+    exec("kept");
+    expect_end(SG_E_GONE_BEFORE,
+               "local (box): the code of an earlier run did not stop and was killed");
+    expect_gone();
+    box_again();
+}
+
+static void what_a_left_run_started_is_stopped_before_the_next(void)
+{
+    with_box(abandon_body);
+}
+
+static void background_body(void)
+{
+    EXPECT_RUN("import threading, time, subprocess\n"
+               "def chatter():\n    while True:\n        print('noise'); time.sleep(0.001)\n"
+               "threading.Thread(target=chatter, daemon=True).start()\n"
+               "p = subprocess.Popen(['sh', '-c', 'while :; do echo noise; sleep 0.01; done'])\n"
+               "None",
+               o.all.data);
+    exec("print('mine')");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.out.data, "mine\n");
+    EXPECT_RUN("p.poll()", o.all.data);
+}
+
+static void what_a_cell_left_running_does_not_stop_later_ones(void)
+{
+    with_box(background_body);
+}
+
+/* ---- limits ---- */
+
+static void disk_body(void)
+{
+    exec("try:\n    open('big', 'wb').write(bytes(40 << 20))\nexcept OSError as e: print(e.errno)");
+    EXPECT_PART("28\n27\n", o.out.data); /* no space, or over the size of a file */
+    exec("import os, shutil\nos.remove('big')\nn = 0\ntry:\n"
+         "    while True: open(f'/tmp/{n}', 'w').close(); n += 1\n"
+         "except OSError as e: print(e.errno, n < 500)");
+    EXPECT_TEXT(o.out.data, "28 True\n");
+    expect_alive();
+}
+
+static void disk_and_number_of_files_are_limited(void)
+{
+    struct host_options options = small;
+    options.inodes = 400;
+    with_options(&options, disk_body);
+}
+
+static void fork_bomb_body(void)
+{
+    exec_for("import os, time\nn = 0\ntry:\n    while True:\n        if os.fork() == 0: "
+             "time.sleep(30)\n        n += 1\nexcept BlockingIOError as e: print(e.errno, n <= 16)",
+             10000);
+    EXPECT_TEXT(o.out.data, "11 True\n");
+    char other[128];
+    CU_ASSERT_EQUAL(host_create(600000, other, &e), 0);
+    CU_ASSERT_EQUAL(host_destroy(other, &e), 0);
+    exec_for("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", 1000);
+    CU_ASSERT_TRUE(o.code == SG_E_TIMEOUT || o.code == SG_E_GONE);
+    if (o.code == SG_E_GONE) {
+        box_again();
+    }
+}
+
+static void a_fork_bomb_stays_in_its_box(void)
+{
+    struct host_options options = small;
+    options.processes = 16;
+    with_options(&options, fork_bomb_body);
+}
+
+static void full_body(void)
+{
+    char first[128], second[128];
+    CU_ASSERT_EQUAL(host_create(600000, first, &e), 0);
+    CU_ASSERT_EQUAL(host_create(600000, second, &e), SG_E_LIMIT);
+    EXPECT_TEXT(e.message, "local (box): all 1 boxes are in use; raise 'boxes'");
+    CU_ASSERT_EQUAL(host_destroy(first, &e), 0);
+    CU_ASSERT_EQUAL(host_create(600000, second, &e), 0);
+    CU_ASSERT_EQUAL(host_destroy(second, &e), 0);
+}
+
+static void one_box_too_many_is_refused_until_another_ends(void)
+{
+    without_box(&(struct host_options){.boxes = 1}, full_body);
+}
+
+/* ---- life ---- */
+
+static void life_body(void)
+{
+    char brief[128], touched[128];
+    CU_ASSERT_EQUAL(host_create(300, brief, &e), 0);
+    CU_ASSERT_EQUAL(host_create(300, touched, &e), 0);
+    CU_ASSERT_EQUAL(host_touch(touched, 600000, &e), 0);
+    while (host_touch(brief, 0, &e) == 0) {
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(5), 0);
+    }
+    host_exec(brief, NULL, "1", 1, DEFAULT_TIMEOUT_MS, &o);
+    expect_end(SG_E_GONE_BEFORE,
+               "local (box): the container was not used for its life and ended by itself");
+    host_exec(touched, NULL, "1", 1, DEFAULT_TIMEOUT_MS, &o);
+    CU_ASSERT_EQUAL(o.code, 0);
+    CU_ASSERT_EQUAL(host_destroy(touched, &e), 0);
+}
+
+static void an_untouched_box_ends_by_itself(void)
+{
+    without_box(NULL, life_body);
+}
+
+static void broker_killed_body(void)
+{
+    int64_t broker = host_broker_pid();
+    CU_ASSERT_TRUE_FATAL(broker > 1);
+    CU_ASSERT_EQUAL(kill((pid_t)broker, SIGKILL), 0);
+    exec_for("import time\ntime.sleep(15)", 20000);
+    CU_ASSERT_TRUE(o.code == SG_E_GONE || o.code == SG_E_GONE_BEFORE);
+    EXPECT_PART(o.error.message, "local (box): the container was ended from outside");
+    box_again();
+    expect_alive();
+    CU_ASSERT_TRUE(host_broker_pid() != broker);
+}
+
+static void a_dead_broker_takes_its_boxes_along_and_is_replaced(void)
+{
+    with_box(broker_killed_body);
+}
+
+static size_t fds_open(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* Children of the broker, which is where boxes would stay. */
+static size_t broker_children(void)
+{
+    char path[64], line[4096] = "";
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)host_broker_pid(),
+             (int)host_broker_pid());
+    FILE *file = fopen(path, "re");
+    if (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        for (const char *at = line; (at = strchr(at, ' ')) != NULL; at++) {
+            count++;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return count;
+}
+
+static void many_body(void)
+{
+    size_t fds = fds_open();
+    for (int i = 0; i < 50; i++) {
+        char handle[128];
+        CU_ASSERT_EQUAL(host_create(600000, handle, &e), 0);
+        if (i % 5 == 0) {
+            host_exec(handle, NULL, "print(1)", 8, DEFAULT_TIMEOUT_MS, &o);
+            EXPECT_TEXT(o.all.data, "[out]1\n");
+        }
+        CU_ASSERT_EQUAL(host_destroy(handle, &e), 0);
+    }
+    CU_ASSERT_EQUAL(fds_open(), fds);
+    while (broker_children() > 0) { /* it reaps in its own time */
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
+    }
+}
+
+static void fifty_boxes_leave_no_process_and_no_descriptor(void)
+{
+    without_box(NULL, many_body);
+}
+
+struct at_once {
+    char handle[128];
+    struct outcome outcome;
+    struct background *run;
+};
+
+static void at_once_body(void)
+{
+    static struct at_once boxes[8];
+    for (int i = 0; i < 8; i++) {
+        CU_ASSERT_EQUAL_FATAL(host_create(600000, boxes[i].handle, &e), 0);
+        boxes[i].run = host_exec_background(
+            boxes[i].handle,
+            "import os, time\nopen('/tmp/mine', 'x').close()\ntime.sleep(0.2)\n"
+            "print(sorted(os.listdir('/tmp')), len([p for p in os.listdir('/proc') if "
+            "p.isdigit()]))",
+            20000, &boxes[i].outcome);
+    }
+    for (int i = 0; i < 8; i++) {
+        host_finish(boxes[i].run);
+        EXPECT_TEXT(boxes[i].outcome.all.data, "[out]['mine'] 2\n");
+        CU_ASSERT_EQUAL(host_destroy(boxes[i].handle, &e), 0);
+        outcome_clear(&boxes[i].outcome);
+    }
+}
+
+static void boxes_run_side_by_side_and_see_nothing_of_each_other(void)
+{
+    without_box(NULL, at_once_body);
+}
+
+static void left_open_body(void)
+{
+    char handle[128];
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(host_create(600000, handle, &e), 0);
+    }
+}
+
+static void closing_ends_boxes_and_broker(void)
+{
+    size_t fds = fds_open();
+    without_box(NULL, left_open_body);
+    CU_ASSERT_EQUAL(host_broker_pid(), -1);
+    CU_ASSERT_EQUAL(fds_open(), fds);
+}
+
+static const struct test tests[] = {
+    TEST(exit_and_crash_are_told_apart),
+    TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
+    TEST(a_child_that_takes_too_much_dies_alone),
+    TEST(code_over_its_time_is_interrupted_and_variables_are_kept),
+    TEST(code_that_does_not_react_is_killed),
+    TEST(a_flood_of_output_is_dropped_and_stopped),
+    TEST(interrupting_ends_the_run_and_keeps_the_box_if_it_can),
+    TEST(destroying_ends_a_run_at_once),
+    TEST(what_a_left_run_started_is_stopped_before_the_next),
+    TEST(what_a_cell_left_running_does_not_stop_later_ones),
+    TEST(disk_and_number_of_files_are_limited),
+    TEST(a_fork_bomb_stays_in_its_box),
+    TEST(one_box_too_many_is_refused_until_another_ends),
+    TEST(an_untouched_box_ends_by_itself),
+    TEST(a_dead_broker_takes_its_boxes_along_and_is_replaced),
+    TEST(fifty_boxes_leave_no_process_and_no_descriptor),
+    TEST(boxes_run_side_by_side_and_see_nothing_of_each_other),
+    TEST(closing_ends_boxes_and_broker),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests("local_ends", tests, COUNT_OF(tests), argc, argv);
+}

@@ -1,0 +1,177 @@
+/* Where no box can be made, the provider refuses to start and says what failed and what to do. The systems that refuse
+ * are made here: a child process enters a user namespace of its own and changes what it needs to. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int open_code;
+
+static void open_fiber(void *options)
+{
+    e = (struct sg_error){0};
+    open_code = host_open(options, &e);
+    if (open_code == 0) {
+        host_close();
+    }
+}
+
+static void expect_refused(struct host_options options, const char *message)
+{
+    host_run(open_fiber, &options);
+    CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
+    EXPECT_PART(e.message, message);
+    CU_ASSERT_EQUAL(host_broker_pid(), -1); /* and nothing is left */
+}
+
+static void options_that_cannot_work_are_refused(void)
+{
+    expect_refused((struct host_options){.python = "/opt/python/bin/python3"},
+                   "local (box): 'python' must be a path under /usr, all that a container sees of "
+                   "the machine, not '/opt/python/bin/python3'");
+    expect_refused((struct host_options){.python = "/usr/../opt/python3"}, "'python' must be");
+    expect_refused((struct host_options){.memory = 128 << 20, .disk = 100 << 20},
+                   "local (box): 'memory' must be at least 64MiB more than 'disk', which lies in "
+                   "it: 134217728 and 104857600 bytes");
+}
+
+static void a_system_without_python_is_told_so(void)
+{
+    expect_refused((struct host_options){.python = "/usr/bin/python9"},
+                   "local (box): cannot run '/usr/bin/python9' in the box: No such file or "
+                   "directory. Install Python 3 (Debian: apt-get install python3), or name the "
+                   "interpreter with 'python'; it must stand under /usr");
+    expect_refused((struct host_options){.python = "/usr/share"},
+                   "local (box): cannot run '/usr/share' in the box: Permission denied. The option "
+                   "'python' must name a Python 3 interpreter under /usr");
+    expect_refused((struct host_options){.python = "/usr/bin/true"},
+                   "local (box): the interpreter did not start: the interpreter exited with status "
+                   "0");
+}
+
+/* ---- systems that refuse ---- */
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)) {
+        _exit(90);
+    }
+    close(fd);
+}
+
+/* Enters a user and mount namespace of its own, under a uid and with all capabilities there. */
+static void enter_namespaces(unsigned uid)
+{
+    char uid_line[64], gid_line[64];
+    snprintf(uid_line, sizeof uid_line, "%u %u 1\n", uid, (unsigned)geteuid());
+    snprintf(gid_line, sizeof gid_line, "%u %u 1\n", uid, (unsigned)getegid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+        _exit(91);
+    }
+    write_text("/proc/self/setgroups", "deny");
+    write_text("/proc/self/uid_map", uid_line);
+    write_text("/proc/self/gid_map", gid_line);
+}
+
+/* Opens the provider in a child that has made such a system; gives its code and message back. */
+static void open_in(void (*make_system)(void))
+{
+    static struct {
+        int code;
+        struct sg_error error;
+    } told;
+    int ends[2];
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t pid = fork();
+    CU_ASSERT_TRUE_FATAL(pid >= 0);
+    if (pid == 0) {
+        make_system();
+        host_run(open_fiber, NULL);
+        told.code = open_code;
+        told.error = e;
+        _exit(write(ends[1], &told, sizeof told) == (ssize_t)sizeof told ? 0 : 92);
+    }
+    close(ends[1]);
+    told.code = -1;
+    CU_ASSERT_EQUAL(read(ends[0], &told, sizeof told), (ssize_t)sizeof told);
+    close(ends[0]);
+    int status = -1;
+    waitpid(pid, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    open_code = told.code;
+    e = told.error;
+}
+
+static void no_user_namespaces_left(void)
+{
+    enter_namespaces(1000);
+    write_text("/proc/sys/user/max_user_namespaces", "0");
+}
+
+static void a_system_without_user_namespaces_is_told_which_setting(void)
+{
+    open_in(no_user_namespaces_left);
+    CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
+    EXPECT_PART(e.message, "local (box): cannot create namespaces (clone3): No space left on device. "
+                           "user.max_user_namespaces is 0: set it to some thousands");
+}
+
+static void covered_proc(void)
+{
+    enter_namespaces(1000);
+    if (mount("/dev/null", "/proc/keys", NULL, MS_BIND, NULL) != 0) {
+        _exit(93);
+    }
+}
+
+static void a_covered_proc_is_told_with_its_remedies(void)
+{
+    open_in(covered_proc);
+    CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
+    EXPECT_PART(e.message, "local (box): cannot mount /proc: Operation not permitted. Parts of /proc "
+                           "are covered, as in a container. Start the container with --security-opt "
+                           "unmask=ALL (podman)");
+}
+
+static void uids_that_are_not_there(void)
+{
+    enter_namespaces(0); /* root, and no other uid is there */
+}
+
+static void root_without_uids_for_boxes_is_told_so(void)
+{
+    open_in(uids_that_are_not_there);
+    CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
+    EXPECT_PART(e.message, "local (box): cannot use the host uid of a box: Invalid argument. The uids "
+                           "from 'uid_base' on must exist in the gateway's own user namespace: "
+                           "choose 'uid_base' by /proc/self/uid_map.");
+}
+
+static void an_ordinary_system_is_accepted(void)
+{
+    struct host_options options = {0};
+    host_run(open_fiber, &options);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL(open_code, 0);
+}
+
+static const struct test tests[] = {
+    TEST(an_ordinary_system_is_accepted),
+    TEST(options_that_cannot_work_are_refused),
+    TEST(a_system_without_python_is_told_so),
+    TEST(a_system_without_user_namespaces_is_told_which_setting),
+    TEST(a_covered_proc_is_told_with_its_remedies),
+    TEST(root_without_uids_for_boxes_is_told_so),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests("local_start", tests, COUNT_OF(tests), argc, argv);
+}
