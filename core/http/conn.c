@@ -19,12 +19,6 @@
 
 /* ---- reading and writing ---- */
 
-static struct fiber *connection_fiber(struct connection *connection)
-{
-    CHECK(connection->fiber == fiber_self());
-    return connection->fiber;
-}
-
 static int wait_ready(struct connection *connection, int event, int64_t deadline)
 {
     int ready = 0;
@@ -225,7 +219,8 @@ static int wait_for_request(struct connection *connection, bool is_first)
                           deadline_in(is_first ? tuning->header_ms : tuning->idle_ms));
         idle_end(connection);
     }
-    return code;
+    /* Told to close in the same turn in which bytes came: a cancelled fiber could not serve them. */
+    return code == 0 && fiber_is_cancelled(connection->fiber) ? SG_E_CANCELLED : code;
 }
 
 static int head_too_slow(const struct http_tuning *tuning, struct sg_error *err)
@@ -322,7 +317,7 @@ static bool exchange_run(struct connection *connection)
     atomic_fetch_sub(&connection->home->busy_count, 1);
     connection->exchange = NULL;
     exchange.magic = 0;
-    fiber_set_deadline(connection_fiber(connection), DEADLINE_NONE);
+    fiber_set_deadline(connection->fiber, DEADLINE_NONE);
     if (exchange.answer != ANSWER_ENDED || connection->is_gone) {
         return false;
     }
