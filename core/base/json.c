@@ -83,14 +83,18 @@ struct json_walk json_walk_of(struct json_value value)
     return (struct json_walk){value.raw.data + 1, value.raw.data + value.raw.len - 1};
 }
 
+/* Goes on from a value's end to what follows its comma. */
+static void walk_pass(struct json_walk *walk, const char *stop)
+{
+    walk->at = space_skip(stop, walk->end);
+    walk->at += walk->at < walk->end && *walk->at == ',';
+}
+
 /* Reads the value at `at` and goes on to what follows its comma. */
 static struct json_value walk_take(struct json_walk *walk, const char *at)
 {
     const char *stop = value_skip(at, walk->end);
-    walk->at = space_skip(stop, walk->end);
-    if (walk->at < walk->end) {
-        walk->at++; /* the comma */
-    }
+    walk_pass(walk, stop);
     return (struct json_value){json_type_of(*at), {at, (size_t)(stop - at)}};
 }
 
@@ -107,7 +111,8 @@ bool json_walk_element(struct json_walk *walk, struct json_value *ret)
 bool json_walk_member(struct json_walk *walk, struct str *ret_key_raw, struct json_value *ret)
 {
     const char *key = space_skip(walk->at, walk->end);
-    if (key == walk->end) {
+    if (key == walk->end || *key == '}') {
+        walk->at = key;
         return false;
     }
     const char *at = json_string_skip(key, walk->end);
@@ -115,6 +120,23 @@ bool json_walk_member(struct json_walk *walk, struct str *ret_key_raw, struct js
     at = space_skip(at, walk->end) + 1; /* the colon */
     *ret = walk_take(walk, space_skip(at, walk->end));
     return true;
+}
+
+bool json_walk_enter(struct json_walk *walk, struct json_walk *ret_inner)
+{
+    walk->at = space_skip(walk->at, walk->end);
+    if (walk->at == walk->end || *walk->at != '{') {
+        return false;
+    }
+    *ret_inner = (struct json_walk){walk->at + 1, walk->end};
+    return true;
+}
+
+void json_walk_leave(struct json_walk *walk, const struct json_walk *inner)
+{
+    CHECK(inner->at < walk->end);
+    CHECK(*inner->at == '}');
+    walk_pass(walk, inner->at + 1);
 }
 
 struct json_value *json_elements(struct json_value array, struct arena *arena, size_t *ret_count)

@@ -54,6 +54,10 @@ struct json_walk {
 struct json_walk json_walk_of(struct json_value array_or_object);
 bool json_walk_element(struct json_walk *, struct json_value *ret); /* false at the end */
 bool json_walk_member(struct json_walk *, struct str *ret_key_raw, struct json_value *ret);
+/* Into the next element of an array, if that is an object, and behind it once its members have been walked to the end:
+ * what lies in it is passed over once, not twice. */
+bool json_walk_enter(struct json_walk *, struct json_walk *ret_inner);
+void json_walk_leave(struct json_walk *, const struct json_walk *inner);
 
 /* Is this key (with its quotes, of a checked text) that name? Escapes are decoded; for names under 43 bytes. */
 bool json_key_is(struct str key_raw, const char *name);

@@ -98,12 +98,19 @@ void splice_cut_elements(struct splice *splice, struct str text, struct json_val
 
 bool splice_apply(const struct splice *splice, struct str text, struct buf *out)
 {
-    size_t done = 0;
+    size_t done = 0, len = text.len;
+    for (size_t i = 0; i < splice->count; i++) {
+        CHECK(splice->edits[i].cut <= len);
+        len += splice->edits[i].put.len - splice->edits[i].cut;
+    }
+    if (buf_reserve(out, len) == NULL) {
+        return false;
+    }
     for (size_t i = 0; i < splice->count; i++) {
         const struct splice_edit *edit = &splice->edits[i];
         CHECK(edit->at >= done);
         CHECK(edit->at + edit->cut <= text.len);
-        (void)buf_append(out, text.data + done, edit->at - done); /* overflow stays set */
+        (void)buf_append(out, text.data + done, edit->at - done); /* there is room */
         (void)buf_append_str(out, edit->put);
         done = edit->at + edit->cut;
     }

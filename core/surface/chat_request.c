@@ -238,10 +238,6 @@ bool chat_history_is_ours(const struct chat_request *request)
 static int runs_cut(struct chat_request *request, struct json_value message, size_t i,
                     struct arena *arena, struct sg_error *err)
 {
-    struct json_value runs;
-    if (message.type != JSON_OBJECT || !runs_member_find(message, &runs)) {
-        return SG_OK;
-    }
     char where[40];
     (void)snprintf(where, sizeof where, "messages[%zu]", i); /* fits */
     struct json_member *members = NULL;
@@ -258,6 +254,19 @@ static int runs_cut(struct chat_request *request, struct json_value message, siz
     return SG_OK;
 }
 
+/* Walks a message to its end. */
+static bool runs_member_passes(struct json_walk *message)
+{
+    bool found = false;
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(message, &key, &value)) {
+        found = found || json_key_is(key, "executed_tools");
+    }
+    return found;
+}
+
+/* One pass over all messages, which may be most of the body. */
 static int messages_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
 {
     const struct json_member *messages = request->messages;
@@ -265,16 +274,26 @@ static int messages_read(struct chat_request *request, struct arena *arena, stru
         return error_set_param(err, SG_E_INVALID, "messages", "messages must be an array%s",
                                messages == NULL ? ", and is missing" : "");
     }
-    request->messages_empty = true;
-    struct json_walk walk = json_walk_of(messages->value);
-    struct json_value message;
-    for (size_t i = 0; json_walk_element(&walk, &message); i++) {
-        request->messages_empty = false;
-        int code = runs_cut(request, message, i, arena, err);
+    struct json_walk walk = json_walk_of(messages->value), inner;
+    struct json_value other;
+    size_t i = 0;
+    for (;; i++) {
+        if (!json_walk_enter(&walk, &inner)) {
+            if (!json_walk_element(&walk, &other)) {
+                break;
+            }
+            continue;
+        }
+        const char *start = walk.at;
+        bool shows_runs = runs_member_passes(&inner);
+        json_walk_leave(&walk, &inner);
+        struct json_value message = {JSON_OBJECT, {start, (size_t)(inner.at + 1 - start)}};
+        int code = shows_runs ? runs_cut(request, message, i, arena, err) : SG_OK;
         if (code != SG_OK) {
             return code;
         }
     }
+    request->messages_empty = i == 0;
     return SG_OK;
 }
 

@@ -386,6 +386,35 @@ static void check_walk(struct json_value value, const cJSON *tree, struct arena 
     CU_ASSERT_PTR_NULL(child);
 }
 
+static void entering_an_element_passes_over_it_once(void)
+{
+    struct json_value array = {JSON_ARRAY,
+                               STR("[ {\"a\":[{}] , \"b\":\"}\"} ,1, {} ,{\"c\":{\"d\":1}}]")};
+    struct json_walk walk = json_walk_of(array), inner;
+    struct json_value value;
+    struct str key;
+    CU_ASSERT_TRUE_FATAL(json_walk_enter(&walk, &inner));
+    CU_ASSERT_TRUE(json_walk_member(&inner, &key, &value));
+    CU_ASSERT_TRUE(str_is(value.raw, "[{}]"));
+    CU_ASSERT_TRUE(json_walk_member(&inner, &key, &value));
+    CU_ASSERT_TRUE(str_is(value.raw, "\"}\""));
+    CU_ASSERT_FALSE(json_walk_member(&inner, &key, &value));
+    json_walk_leave(&walk, &inner);
+    CU_ASSERT_FALSE(json_walk_enter(&walk, &inner));
+    CU_ASSERT_TRUE(json_walk_element(&walk, &value));
+    CU_ASSERT_TRUE(str_is(value.raw, "1"));
+    CU_ASSERT_TRUE_FATAL(json_walk_enter(&walk, &inner));
+    CU_ASSERT_FALSE(json_walk_member(&inner, &key, &value));
+    json_walk_leave(&walk, &inner);
+    CU_ASSERT_TRUE_FATAL(json_walk_enter(&walk, &inner));
+    CU_ASSERT_TRUE(json_walk_member(&inner, &key, &value));
+    CU_ASSERT_TRUE(str_is(value.raw, "{\"d\":1}"));
+    CU_ASSERT_FALSE(json_walk_member(&inner, &key, &value));
+    json_walk_leave(&walk, &inner);
+    CU_ASSERT_FALSE(json_walk_enter(&walk, &inner));
+    CU_ASSERT_FALSE(json_walk_element(&walk, &value));
+}
+
 static void walking_gives_what_cjson_gives(void)
 {
     struct random r = {7};
@@ -419,6 +448,7 @@ static const struct test tests[] = {
     TEST(the_portable_search_finds_every_special_byte),
     TEST(every_special_byte_is_found_at_every_place),
     TEST(random_texts_are_accepted_and_damaged_ones_judged_as_cjson_does),
+    TEST(entering_an_element_passes_over_it_once),
     TEST(walking_gives_what_cjson_gives),
 };
 
