@@ -355,3 +355,30 @@ void config_free(struct config *config)
     loader_free(config->loader);
     arena_free(config->arena);
 }
+
+/* ---- describing ---- */
+
+static const struct config_section own_sections[] = {
+    {"server", "Where the gateway serves, and its limits as a whole.", server_options, NULL},
+    {"auth", "Who may use it.", auth_options, NULL},
+    {"sessions", "How long containers live, and how many there may be.", sessions_options, NULL},
+    {"loop", "What one request with tools of ours may use.", loop_options, NULL},
+};
+
+static void put_section(const struct config_section *section, const char *before, struct buf *out)
+{
+    (void)buf_printf(out, "%s%s\n%s\n\noptions:\n", before, section->name,
+                     section->help); /* overflow shows in the buffer */
+    options_describe(section->options, out);
+    (void)buf_puts(out, section->more != NULL ? section->more : "");
+}
+
+void config_describe(struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(own_sections); i++) {
+        put_section(&own_sections[i], i == 0 ? "" : "\n", out);
+    }
+    for (size_t i = 0; i < CONFIG_PLUGIN_SECTIONS; i++) {
+        put_section(&config_plugin_sections[i], "\n", out);
+    }
+}

@@ -25,11 +25,13 @@ enum {
 
 void life_fail(struct life *life, const char *event, const struct sg_error *err)
 {
-    struct log_line line;
-    log_begin(&line, SG_ERROR, event);
-    log_text(&line, "error", error_code_name(err->code));
-    log_text(&line, "message", err->message);
-    log_end(&line);
+    if (event != NULL) {
+        struct log_line line;
+        log_begin(&line, SG_ERROR, event);
+        log_text(&line, "error", error_code_name(err->code));
+        log_text(&line, "message", err->message);
+        log_end(&line);
+    }
     if (life->failure.code == 0) {
         life->failure = *err; /* the first is the cause */
     }

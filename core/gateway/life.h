@@ -27,6 +27,7 @@ struct life {
     struct instance *const *instances; /* opened in this order, closed in reverse */
     size_t instances_count;
     int (*work)(struct life *); /* in the main fiber, between open and close; gives the exit code */
+    void *ctx;                  /* the work's own */
     bool stop_cancels;          /* a signal cancels the main fiber, instead of only waking it */
     int failure_code;           /* the exit code where it could not begin */
 };
@@ -39,7 +40,8 @@ int life_live(struct life *, size_t loops_count);
 bool life_start_threads(struct life *); /* of loops 1 and up; a failure was told */
 void life_wait_for_stop(struct life *);
 
-/* Describes, as the last line of the process, why it could not do its work. */
+/* Describes, as the last line of the process, why it could not do its work. `event` names the line in the log; NULL:
+ * none. */
 void life_fail(struct life *, const char *event, const struct sg_error *);
 
 #endif

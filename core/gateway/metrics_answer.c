@@ -18,10 +18,10 @@ static enum metric_route route_of(const struct route *route)
         [ROUTE_MODEL] = METRIC_ROUTE_MODELS,     [ROUTE_SESSIONS] = METRIC_ROUTE_SESSIONS,
         [ROUTE_SESSION] = METRIC_ROUTE_SESSIONS, [ROUTE_METRICS] = METRIC_ROUTE_METRICS,
         [ROUTE_LIVE] = METRIC_ROUTE_HEALTH,      [ROUTE_READY] = METRIC_ROUTE_HEALTH};
-    static const char *const surfaces[] = {"chat", "responses", "messages"};
+    static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
-    for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(surfaces); i++) {
-        if (strcmp(route->surface_name, surfaces[i]) == 0) {
+    for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {
+        if (strcmp(route->surface_name, spoken[i]) == 0) {
             return (enum metric_route)i;
         }
     }
