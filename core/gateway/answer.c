@@ -89,7 +89,7 @@ static void messages_error_body(const struct sg_error *err, const char *request_
     (void)buf_puts(out, "}");
 }
 
-void answer_error(struct request *r, const struct sg_error *failure)
+void answer_failure(struct request *r, const struct sg_error *failure)
 {
     BUF_CLEANUP struct buf body = {0};
     struct sg_error err = {0}, shown = *failure;

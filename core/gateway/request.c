@@ -181,7 +181,7 @@ void request_handle(void *gateway, struct http_exchange *exchange)
     if (request_serve(r, &err) != 0) {
         r->failure = err;
         if (http_answer_status(exchange) == 0 && err.code != SG_E_CANCELLED) {
-            answer_error(r, &err);
+            answer_failure(r, &err);
         }
     }
     fiber_set_deadline(fiber_self(), DEADLINE_NONE);

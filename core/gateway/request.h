@@ -67,9 +67,9 @@ struct request {
     bool ran_tools;    /* from now on a failure must not make the client repeat the request */
     bool is_streaming; /* head and first bytes have gone to the client */
 
-    struct str retry_after;  /* of an upstream that refused */
-    char cause[512];         /* what the client is not told, for the access log */
-    struct sg_error failure; /* for the access log */
+    struct str retry_after;          /* of an upstream that refused */
+    char cause[ERROR_MESSAGE_BYTES]; /* what the client is not told, for the access log */
+    struct sg_error failure;         /* for the access log */
 };
 
 #define REQUEST_MAGIC 0x52455153u
@@ -121,7 +121,7 @@ int metrics_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */
-void answer_error(struct request *, const struct sg_error *);
+void answer_failure(struct request *, const struct sg_error *);
 int answer_json(struct request *, int status, struct str body, struct sg_error *err);
 int answer_preflight(struct request *, struct sg_error *err);
 int answer_begin_stream(struct request *, struct sg_error *err);
