@@ -103,6 +103,16 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static const char *name_of(const struct option *options, int letter)
+{
+    for (; options->name != NULL; options++) {
+        if (options->val == letter) {
+            return options->name;
+        }
+    }
+    return "";
+}
+
 /* Options may stand before and after the argument. Returns -1 to go on, else the exit code. */
 static int parse(const struct command *command, int argc, char **argv, struct command_line *line)
 {
@@ -116,8 +126,8 @@ static int parse(const struct command *command, int argc, char **argv, struct co
     opterr = 0;
     int option;
     while ((option = getopt_long(argc, argv, ":c:l:p:n:s:h", options, NULL)) != -1) {
-        if (strchr("clpns", option) != NULL && strchr(command->options, option) == NULL) {
-            return usage_error(command->name, "there is no option", argv[optind - 1]);
+        if (option > 'a' && option != 'h' && strchr(command->options, option) == NULL) {
+            return usage_error(command->name, "takes no option", name_of(options, option));
         }
         switch (option) {
         case 'c':

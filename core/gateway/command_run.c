@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,12 +100,19 @@ static int read_code(const char *argument, struct buf *ret)
 
 /* ---- what it says ---- */
 
+/* A file always takes more, and cannot be waited for. */
+static bool takes_more(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    return poll(&one, 1, 0) == 1;
+}
+
 /* Waits until the descriptor takes more, so that a reader that is slow does not keep signals from being seen. */
 static int put(int fd, struct str data, struct sg_error *err)
 {
     while (data.len > 0) {
         int ready;
-        int rc = fiber_wait_fd(fd, SG_WRITE, DEADLINE_NONE, &ready);
+        int rc = takes_more(fd) ? 0 : fiber_wait_fd(fd, SG_WRITE, DEADLINE_NONE, &ready);
         if (rc != 0) {
             return error_set(err, rc, "the run was given up");
         }
