@@ -352,26 +352,38 @@ int json_keys_decode(struct json_member *members, size_t count, const char *wher
                            twice->key.data, where);
 }
 
+/* Room for one more; small objects, which are most, fit at once. */
+static struct json_member *members_room(struct json_member *members, size_t count, size_t *cap,
+                                        struct arena *arena)
+{
+    if (count < *cap) {
+        return members;
+    }
+    *cap = *cap == 0 ? 8 : *cap * 4;
+    struct json_member *more = arena_alloc(arena, *cap * sizeof *more);
+    if (more != NULL && count > 0) {
+        memcpy(more, members, count * sizeof *more);
+    }
+    return more;
+}
+
 int json_members(struct json_value object, const char *where, struct arena *arena,
                  struct json_member **ret_members, size_t *ret_count, struct sg_error *err)
 {
     CHECK(object.type == JSON_OBJECT);
-    size_t count = 0;
-    struct json_member member = {0};
+    size_t count = 0, cap = 0;
+    struct json_member *members = NULL, member = {0};
     struct json_walk walk = json_walk_of(object);
     while (json_walk_member(&walk, &member.key_raw, &member.value)) {
-        if (++count > LIMIT_JSON_MEMBERS) {
+        if (count == LIMIT_JSON_MEMBERS) {
             return error_set_param(err, SG_E_INVALID, where, "more than %d members in %s",
                                    LIMIT_JSON_MEMBERS, where);
         }
-    }
-    struct json_member *members = arena_alloc(arena, (count + 1) * sizeof *members);
-    if (members == NULL) {
-        return error_set(err, SG_E_LIMIT, "no memory for the members of %s", where);
-    }
-    walk = json_walk_of(object);
-    for (size_t i = 0; i < count; i++) {
-        (void)json_walk_member(&walk, &members[i].key_raw, &members[i].value); /* counted above */
+        members = members_room(members, count, &cap, arena);
+        if (members == NULL) {
+            return error_set(err, SG_E_LIMIT, "no memory for the members of %s", where);
+        }
+        members[count++] = member;
     }
     int code = json_keys_decode(members, count, where, arena, err);
     if (code != SG_OK) {

@@ -43,7 +43,8 @@ struct json_text {
  * fails too ("duplicate key 'x'"). Deeper duplicates are the reader's to refuse (json_members). */
 int json_scan(struct str text, struct arena *, struct json_text *ret, struct sg_error *err);
 
-/* The members of a checked object, duplicates refused; `where` names it in the message ("metadata", "tools[0]"). */
+/* The members of a checked object (NULL only if it is empty), duplicates refused; `where` names it in the message
+ * ("metadata", "tools[0]"). */
 int json_members(struct json_value object, const char *where, struct arena *,
                  struct json_member **ret_members, size_t *ret_count, struct sg_error *err);
 

@@ -326,10 +326,6 @@ struct config *config_read(const char *path, struct conf_problems *problems)
     config->arena = arena;
     config->file = path;
     struct conf_node *root = conf_parse_file(path, arena, problems);
-    if (root != NULL && root->type != CONF_MAP) {
-        conf_problem(problems, root, "the file must be a map of sections such as 'server:'");
-        root = NULL;
-    }
     if (root != NULL) {
         check_sections(root, problems);
         conf_fill(server_options, conf_get(root, "server"), root, NULL, "server", &config->server,

@@ -18,7 +18,13 @@ static bool field_goes_down(const struct upstream_call *call, struct str name)
             return false;
         }
     }
-    return !http_is_hop_by_hop(name, upstream_field(call, "connection"));
+    for (size_t i = 0; i < call->fields_count; i++) {
+        if (str_eq_nocase(call->fields[i].name, STR("connection")) &&
+            http_is_hop_by_hop(name, call->fields[i].value)) {
+            return false;
+        }
+    }
+    return !http_is_hop_by_hop(name, (struct str){0});
 }
 
 /* The upstream's own length, where its framing was one: the client then sees the same. */
@@ -53,7 +59,8 @@ static int relay_head(struct request *r, const struct upstream_call *call, struc
             call->is_stream ? STR("text/event-stream; charset=utf-8") : STR("application/json");
         fields[count++] = (struct http_answer_field){STR("content-type"), type};
     }
-    return http_answer_begin(r->exchange, call->status, fields, count, length_down(call), err);
+    int rc = http_answer_begin(r->exchange, call->status, fields, count, length_down(call), err);
+    return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
 }
 
 static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)

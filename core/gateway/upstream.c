@@ -40,7 +40,7 @@ static int hide_detail(struct request *r, struct sg_error *err)
     if (err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
     }
-    (void)snprintf(r->cause, sizeof r->cause, "%.*s", (int)sizeof r->cause - 1, err->message);
+    snprintf(r->cause, sizeof r->cause, "%.511s", err->message);
     return err->code == SG_E_TIMEOUT
                ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
                : error_set(err, SG_E_UNAVAILABLE,
@@ -223,9 +223,7 @@ static int plugin_next(struct upstream_call *call, struct call_output *ret, stru
         if (rc == 0) {
             rc = call_result(call->plugin, err);
             if (rc != 0) {
-                struct request *r = call->request;
-                (void)snprintf(r->cause, sizeof r->cause, "%.*s", (int)sizeof r->cause - 1,
-                               err->message);
+                snprintf(call->request->cause, sizeof call->request->cause, "%.511s", err->message);
             }
             return -rc;
         }

@@ -9,11 +9,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BROKER_END_MS 5000 /* for an ending broker */
+#define ASK_TRIES 3        /* of a broker that dies */
 #define ASK_MS 10000       /* for the answer to one request */
-#define BUSY_MS 5          /* until a full socket, or another call that starts the broker, is looked at again */
+#define BUSY_MS \
+    5 /* until a full socket, or another call that starts the broker, is looked at again */
 
 struct arguments {
     char texts[8][320];
@@ -27,12 +30,9 @@ static const char *const *arguments_make(struct arguments *arguments, const char
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"memory", config->memory},
-        {"disk", config->disk},
-        {"inodes", (uint64_t)config->inodes},
-        {"processes", (uint64_t)config->processes},
-        {"files", (uint64_t)config->files},
-        {"uid_base", (uint64_t)config->uid_base},
+        {"memory", config->memory},           {"disk", config->disk},
+        {"inodes", (uint64_t)config->inodes}, {"processes", (uint64_t)config->processes},
+        {"files", (uint64_t)config->files},   {"uid_base", (uint64_t)config->uid_base},
         {"boxes", (uint64_t)config->boxes},
     };
     arguments->argv[0] = path;
@@ -88,14 +88,18 @@ static int broker_replace(struct local *local, struct sg_call *call, struct sg_e
     return 0;
 }
 
-/* Reaps a broker that is ending; by force after a while. */
+/* Reaps a broker that has ended or is ending; by force after a while. */
 static void broker_bury(struct local *local, struct sg_call *call)
 {
+    int status = 0;
+    siginfo_t info = {0};
     if (local->broker.pidfd < 0) {
         return;
     }
-    int status = 0;
-    if (sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL) != 0) {
+    /* At once if it is dead already: a call that is cancelled cannot wait any more. */
+    if ((waitid(P_PIDFD, (id_t)local->broker.pidfd, &info, WEXITED | WNOHANG) != 0 ||
+         info.si_pid == 0) &&
+        sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL) != 0) {
         (void)syscall(SYS_pidfd_send_signal, local->broker.pidfd, SIGKILL, NULL, 0);
         (void)sg->wait_child(call, &local->broker, BROKER_END_MS, &status, NULL);
     }
@@ -157,8 +161,7 @@ void broker_stop(struct local *local, struct sg_call *call)
 static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t generation)
 {
     pthread_mutex_lock(&local->lock);
-    bool was_live =
-        local->broker_state == BROKER_LIVE && local->broker_generation == generation;
+    bool was_live = local->broker_state == BROKER_LIVE && local->broker_generation == generation;
     if (was_live) {
         local->broker_state = BROKER_DEAD;
     }
@@ -218,13 +221,13 @@ static ssize_t reply_receive(int fd, struct wire_reply *reply, struct box *box)
     return len;
 }
 
-static int reply_take(struct local *local, struct sg_call *call, uint64_t generation, int fd,
-                      struct box *box, struct sg_error *err)
+static int reply_take(struct local *local, int fd, struct box *box, bool *ret_died,
+                      struct sg_error *err)
 {
     struct wire_reply reply;
     ssize_t len = reply_receive(fd, &reply, box);
-    if (len != (ssize_t)sizeof reply || reply.magic != WIRE_MAGIC) {
-        broker_is_dead(local, call, generation);
+    *ret_died = len != (ssize_t)sizeof reply || reply.magic != WIRE_MAGIC;
+    if (*ret_died) {
         return sg->fail(err, local->unavailable, "the broker ended before it had made the box");
     }
     reply.step[sizeof reply.step - 1] = '\0';
@@ -251,7 +254,7 @@ static int reply_take(struct local *local, struct sg_call *call, uint64_t genera
 static int ask_deliver(struct local *local, struct sg_call *call, int reply_end, int64_t life_ms,
                        uint64_t *ret_generation, struct sg_error *err)
 {
-    for (int tries = 0; tries < 3;) {
+    for (int tries = 0; tries < ASK_TRIES;) {
         int result = broker_start(local, call, ret_generation, err);
         if (result != 0) {
             return result;
@@ -267,11 +270,12 @@ static int ask_deliver(struct local *local, struct sg_call *call, int reply_end,
             return result;
         }
     }
-    return sg->fail(err, local->unavailable, "the broker does not stay alive");
+    return sg->fail(err, local->unavailable, "the broker ended before it was asked for a box");
 }
 
-int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struct box *box,
-               struct sg_error *err)
+/* *ret_died: the broker has, before it answered. */
+static int ask_once(struct local *local, struct sg_call *call, int64_t life_ms, struct box *box,
+                    bool *ret_died, struct sg_error *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -289,9 +293,25 @@ int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struc
         result = sg->fail(err, local->unavailable, "the broker gave no answer within 10s");
     }
     if (result == 0) {
-        result = reply_take(local, call, generation, ends[0], box, err);
+        result = reply_take(local, ends[0], box, ret_died, err);
+    }
+    if (*ret_died) {
+        broker_is_dead(local, call, generation);
     }
     /* Descriptors in a reply that nobody took are closed with the socket, and the box ends. */
     close(ends[0]);
+    return result;
+}
+
+int broker_ask(struct local *local, struct sg_call *call, int64_t life_ms, struct box *box,
+               struct sg_error *err)
+{
+    int result = 0;
+    bool died = true;
+    /* Again if it died meanwhile: what it may have made has died with it. */
+    for (int tries = 0; died && tries < ASK_TRIES; tries++) {
+        died = false;
+        result = ask_once(local, call, life_ms, box, &died, err);
+    }
     return result;
 }

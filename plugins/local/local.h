@@ -29,11 +29,11 @@ struct local_config {
 /* How a box came to its end, as far as is known. */
 enum box_end {
     END_NONE,
-    END_DRIVER,    /* the interpreter ended: wait_status */
-    END_MEMORY,    /* it was killed for the box's memory: memory_bytes */
-    END_LIFE,      /* its life was over */
-    END_SETUP,     /* it could not be set up: setup_error, setup_step */
-    END_UNKNOWN,   /* closed without a word: killed from outside, or the broker is gone */
+    END_DRIVER,  /* the interpreter ended: wait_status */
+    END_MEMORY,  /* it was killed for the box's memory: memory_bytes */
+    END_LIFE,    /* its life was over */
+    END_SETUP,   /* it could not be set up: setup_error, setup_step */
+    END_UNKNOWN, /* closed without a word: killed from outside, or the broker is gone */
 };
 
 #define BOX_MAGIC 0x626f7831u
@@ -73,11 +73,12 @@ enum broker_state { BROKER_DEAD, BROKER_STARTING, BROKER_LIVE };
 struct local {
     uint32_t magic;
     const struct local_config *config;
-    enum sg_code unavailable; /* what a box that cannot be made is: in open() a matter of configuration */
+    enum sg_code
+        unavailable; /* what a box that cannot be made is: in open() a matter of configuration */
     pthread_mutex_t lock;
     enum broker_state broker_state; /* [lock] */
     uint64_t broker_generation;     /* [lock] counts the starts */
-    int broker_fd;                  /* the number stays the same for good: a new broker's end is moved onto it */
+    int broker_fd; /* the number stays the same for good: a new broker's end is moved onto it */
     struct sg_child broker;
     uint64_t boxes_made;              /* [lock] */
     struct box *buckets[BOX_BUCKETS]; /* [lock] by number */
@@ -86,10 +87,11 @@ struct local {
 /* ---- boxes.c: the table ---- */
 
 struct box *box_new(void); /* one reference; all descriptors -1. NULL: no memory */
-bool box_prepare(struct box *); /* epoll and wake, once the other descriptors are there; false with errno */
+bool box_prepare(
+    struct box *); /* epoll and wake, once the other descriptors are there; false with errno */
 int box_add(struct local *, struct box *, struct sg_error *err); /* number and handle */
-struct box *box_find(struct local *, const char *handle); /* with a reference, or NULL */
-void box_remove(struct local *, struct box *);            /* from the table; idempotent */
+struct box *box_find(struct local *, const char *handle);        /* with a reference, or NULL */
+void box_remove(struct local *, struct box *);                   /* from the table; idempotent */
 void box_unref(struct local *, struct box *);
 void box_wake(struct box *);
 void box_kill(const struct box *); /* SIGKILL to its pid 1: everything in it ends */
@@ -130,8 +132,10 @@ const char *box_end_text(const struct local *, const struct box *, char *text, s
 /* ---- provider.c: the operations but run ---- */
 
 int64_t local_now_ms(void);
-int local_create(struct local *, struct sg_call *, int64_t life_ms, struct box **ret_box,
-                 struct sg_error *err); /* with a reference; emits nothing. Set even on failure, if one was made */
+int local_create(
+    struct local *, struct sg_call *, int64_t life_ms, struct box **ret_box,
+    struct sg_error
+        *err); /* with a reference; emits nothing. Set even on failure, if one was made */
 int local_await_start(struct local *, struct sg_call *, struct box *, struct sg_error *err);
 int local_destroy(struct local *, struct sg_call *, struct box *, struct sg_error *err);
 extern const struct sg_sandbox_ops local_ops;

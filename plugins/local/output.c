@@ -172,8 +172,8 @@ static void form_add(struct output *output, const struct frame *frame)
         }
         text_put_json(&output->value, output->scratch.data, output->scratch.len);
     }
-    bool is_wrong = is_base64_form(frame->mime, frame->mime_len) &&
-                    !is_base64(frame->body, frame->body_len);
+    bool is_wrong =
+        is_base64_form(frame->mime, frame->mime_len) && !is_base64(frame->body, frame->body_len);
     if (is_wrong || output->value.cut ||
         output->results_bytes + output->value.len > output->results_max) {
         form_drop(output);

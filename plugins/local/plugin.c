@@ -71,12 +71,11 @@ static int local_open(const void *config, struct sg_call *call, void **ret_self,
     if (local == NULL) {
         return sg->fail(err, SG_E_CONFIG, "no memory");
     }
-    *local = (struct local){
-        .magic = LOCAL_MAGIC,
-        .config = config,
-        .unavailable = SG_E_CONFIG,
-        .broker_fd = -1,
-        .broker = {.pidfd = -1}};
+    *local = (struct local){.magic = LOCAL_MAGIC,
+                            .config = config,
+                            .unavailable = SG_E_CONFIG,
+                            .broker_fd = -1,
+                            .broker = {.pidfd = -1}};
     pthread_mutex_init(&local->lock, NULL);
     result = local_selftest(local, call, err);
     if (result != 0) {
@@ -84,6 +83,9 @@ static int local_open(const void *config, struct sg_call *call, void **ret_self,
         return result;
     }
     local->unavailable = SG_E_UNAVAILABLE;
+    sg->log(call, SG_INFO,
+            geteuid() == 0 ? "the test container passed; each has a host uid of its own"
+                           : "the test container passed; all have the gateway's own host uid");
     *ret_self = local;
     return 0;
 }

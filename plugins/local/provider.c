@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#define START_MS 20000        /* for the interpreter to say hello */
-#define CLOSED_MS 1000        /* from its closed socket to the word of its end */
-#define DESTROY_MS 5000       /* for a killed box to be gone */
+#define START_MS 20000  /* for the interpreter to say hello */
+#define CLOSED_MS 1000  /* from its closed socket to the word of its end */
+#define DESTROY_MS 5000 /* for a killed box to be gone */
 #define LIFE_DEFAULT_MS 3600000
 #define TIMEOUT_DEFAULT_MS 60000
 
@@ -51,8 +51,8 @@ static void hear_hello(struct box *box)
         if (bytes == 0) {
             return;
         }
-        box->said_hello = len > 0 && frame_read(packet, (size_t)len, &frame) &&
-                          frame.kind == FRAME_HELLO;
+        box->said_hello =
+            len > 0 && frame_read(packet, (size_t)len, &frame) && frame.kind == FRAME_HELLO;
     }
 }
 
@@ -224,7 +224,8 @@ static int provider_interrupt(void *self, struct sg_call *call, const char *hand
     pthread_mutex_lock(&local->lock);
     box->interrupt_wanted = box->running;
     pthread_mutex_unlock(&local->lock);
-    box_wake(box); /* the run itself sends the signal, once, and then sees to it that it has worked */
+    box_wake(
+        box); /* the run itself sends the signal, once, and then sees to it that it has worked */
     box_unref(local, box);
     return 0;
 }

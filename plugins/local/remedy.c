@@ -24,7 +24,8 @@ struct remedy_facts remedy_facts_read(void)
     return (struct remedy_facts){
         .userns_clone = setting_read("/proc/sys/kernel/unprivileged_userns_clone"),
         .userns_max = setting_read("/proc/sys/user/max_user_namespaces"),
-        .apparmor_restricts = setting_read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+        .apparmor_restricts =
+            setting_read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         .is_root = geteuid() == 0,
     };
 }
@@ -58,7 +59,8 @@ static const char *by_step(const char *step, int error, bool is_denied,
     }
     if (strstr(step, "clone3") != NULL && is_denied) {
         return "New namespaces are refused here. In a container: allow them in its seccomp profile "
-               "(docker and podman: --security-opt seccomp=unconfined, or a profile with clone3 and "
+               "(docker and podman: --security-opt seccomp=unconfined, or a profile with clone3 "
+               "and "
                "unshare). In a chroot: the kernel refuses user namespaces there; enter the root by "
                "pivot_root";
     }

@@ -16,9 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GRACE_MS 1000              /* for the code to react to SIGINT */
-#define END_MS 5000                /* for a killed box to be gone */
-#define COALESCE_MS 15             /* text waits so long for more */
+#define GRACE_MS 1000                  /* for the code to react to SIGINT */
+#define END_MS 5000                    /* for a killed box to be gone */
+#define COALESCE_MS 15                 /* text waits so long for more */
 #define FLOOD_BYTES ((size_t)64 << 20) /* read from one run before it is interrupted */
 #define TURN_BYTES ((size_t)256 << 10) /* read before other work of the loop gets its turn */
 #define STALE_BYTES ((size_t)4 << 20)  /* of an earlier run's output read before a new one starts */
@@ -216,8 +216,7 @@ static int take_turn(struct run *run, struct sg_error *err)
 static int box_is_gone(const struct run *run, enum sg_code code, struct sg_error *err)
 {
     char text[256];
-    return sg->fail(err, code, "%s",
-                    box_end_text(run->local, run->box, text, sizeof text));
+    return sg->fail(err, code, "%s", box_end_text(run->local, run->box, text, sizeof text));
 }
 
 /* Drops what came since the last run; `ready` or not, all is looked at. */
@@ -280,8 +279,7 @@ static int send_piece(struct run *run, size_t at, size_t *ret_len, struct sg_err
     size_t left = run->request->code_len - at;
     size_t len = left < FRAME_BODY_BYTES ? left : FRAME_BODY_BYTES;
     frame_head(head, FRAME_RUN, len < left, run->box->nonce);
-    struct iovec iov[] = {{head, sizeof head},
-                          {(void *)(uintptr_t)(run->request->code + at), len}};
+    struct iovec iov[] = {{head, sizeof head}, {(void *)(uintptr_t)(run->request->code + at), len}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     for (;;) {
         if (sendmsg(run->box->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
@@ -303,8 +301,7 @@ static int send_piece(struct run *run, size_t at, size_t *ret_len, struct sg_err
 
 static int send_code(struct run *run, struct sg_error *err)
 {
-    if (getrandom(&run->box->nonce, sizeof run->box->nonce, 0) !=
-        (ssize_t)sizeof run->box->nonce) {
+    if (getrandom(&run->box->nonce, sizeof run->box->nonce, 0) != (ssize_t)sizeof run->box->nonce) {
         return sg->fail(err, SG_E_INTERNAL, "the system gave no random bytes");
     }
     (void)box_order(run->box, WIRE_BUSY, 0); /* a box that is gone is seen by what follows */
@@ -383,9 +380,8 @@ static int conclude(struct run *run, struct sg_error *err)
                         "the code ran longer than %llds and was interrupted; variables are kept",
                         seconds);
     case STOP_FLOOD:
-        return sg->fail(
-            err, SG_E_LIMIT,
-            "the code printed more than 64MiB and was interrupted; variables are kept");
+        return sg->fail(err, SG_E_LIMIT,
+                        "the code printed more than 64MiB and was interrupted; variables are kept");
     default:
         return 0; /* also if the box has ended since: the next run will find that */
     }

@@ -9,23 +9,22 @@
 
 #define TEST_MS 20000
 
-static const char test_code[] =
-    "import os, socket\n"
-    "print(40+2)\n"
-    "print('uid', os.getuid())\n"
-    "try:\n"
-    "    open('/etc/shadow').close()\n"
-    "    print('shadow found')\n"
-    "except OSError as error:\n"
-    "    print('shadow', type(error).__name__)\n"
-    "print('interfaces', [name for _, name in socket.if_nameindex()])\n"
-    "try:\n"
-    "    socket.create_connection(('192.0.2.1', 9), 1).close()\n"
-    "    print('network reached')\n"
-    "except OSError as error:\n"
-    "    print('network', error.errno)\n"
-    "for device in '/dev/null', '/dev/urandom':\n"
-    "    open(device, 'rb').read(1)\n";
+static const char test_code[] = "import os, socket\n"
+                                "print(40+2)\n"
+                                "print('uid', os.getuid())\n"
+                                "try:\n"
+                                "    open('/etc/shadow').close()\n"
+                                "    print('shadow found')\n"
+                                "except OSError as error:\n"
+                                "    print('shadow', type(error).__name__)\n"
+                                "print('interfaces', [name for _, name in socket.if_nameindex()])\n"
+                                "try:\n"
+                                "    socket.create_connection(('192.0.2.1', 9), 1).close()\n"
+                                "    print('network reached')\n"
+                                "except OSError as error:\n"
+                                "    print('network', error.errno)\n"
+                                "for device in '/dev/null', '/dev/urandom':\n"
+                                "    open(device, 'rb').read(1)\n";
 
 static const char test_expected[] = "42\nuid 1000\nshadow FileNotFoundError\ninterfaces ['lo']\n"
                                     "network 101\n";
@@ -109,10 +108,8 @@ static int test_box(struct local *local, struct sg_call *call, struct box *box,
 {
     struct text printed = {.max = 65536};
     const struct sg_sink sink = {collect, &printed};
-    const struct run_request request = {.code = test_code,
-                                        .code_len = sizeof test_code - 1,
-                                        .timeout_ms = TEST_MS,
-                                        .sink = &sink};
+    const struct run_request request = {
+        .code = test_code, .code_len = sizeof test_code - 1, .timeout_ms = TEST_MS, .sink = &sink};
     int result = local_await_start(local, call, box, err);
     if (result == 0) {
         result = check_outside(local, box, err);

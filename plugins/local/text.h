@@ -15,8 +15,8 @@ struct text {
 };
 #define TEXT_MAX_DEFAULT ((size_t)1 << 26)
 
-void text_clear(struct text *); /* frees; `max` stays */
-void text_reset(struct text *); /* empties, keeps the memory */
+void text_clear(struct text *);                                /* frees; `max` stays */
+void text_reset(struct text *);                                /* empties, keeps the memory */
 bool text_append(struct text *, const void *data, size_t len); /* all or nothing */
 bool text_puts(struct text *, const char *);
 

@@ -34,10 +34,11 @@ struct wire_reply {
 };
 
 enum wire_status_kind {
-    WIRE_READY = 1,     /* the interpreter has been started; with its pidfd */
-    WIRE_FAILED = 2,    /* the box could not be set up: `value` is errno, `step` says what was tried; it ends */
-    WIRE_ENDED = 3,     /* the interpreter has ended: `value` as of waitpid(); the box ends */
-    WIRE_MEMORY = 4,    /* the box went over its memory: `bytes` were in use, processes were killed */
+    WIRE_READY = 1, /* the interpreter has been started; with its pidfd */
+    WIRE_FAILED =
+        2, /* the box could not be set up: `value` is errno, `step` says what was tried; it ends */
+    WIRE_ENDED = 3,  /* the interpreter has ended: `value` as of waitpid(); the box ends */
+    WIRE_MEMORY = 4, /* the box went over its memory: `bytes` were in use, processes were killed */
     WIRE_LIFE_OVER = 5, /* nobody touched it for its life; it ends */
 };
 

@@ -370,6 +370,28 @@ class Chat(E2E):
             self.assertEqual(line["status"], "424")
             self.assertEqual(line["cause"], f"the upstream answered {status}")
 
+    def test_an_error_without_a_message_is_told_by_its_status(self):
+        _, _, reply = self.ask(Status(503, b"<html>busy</html>"), status=503)
+        self.assertEqual(reply.error["message"], "The model server answered with status 503.")
+
+    def test_a_request_that_takes_too_long_ends_and_says_so(self):
+        gateway, _, reply = self.ask(code("slow"), rules=[{"when": "slow", "delay": "1h"}], status=424,
+                                     sections={"server": {"request_timeout": "1s"}})
+        self.assertEqual((reply.error["message"], reply.error["code"]), ("The request took too long.", "failed_after_run"))
+        self.assertEqual(gateway.wait_event("request")["error"], "TIMEOUT")
+
+    def test_the_clients_own_timeout_counts_if_it_is_shorter(self):
+        upstream = self.upstream(code("slow"))
+        gateway = self.serve(upstream, rules=[{"when": "slow", "delay": "1h"}])
+        reply = chat(gateway, "x", headers={"X-Stainless-Timeout": "11"})  # less 10 s for the answer's way
+        self.assertEqual((reply.status, reply.error["message"]), (424, "The request took too long."))
+
+    def test_an_answer_over_the_limit_is_refused_and_not_cut(self):
+        big = "a" * (20 << 20)
+        _, _, reply = self.ask(answer(big, calls=[("c", "code_interpreter", {"code": "print(1)"})]), answer(big),
+                               status=424)
+        self.assertEqual(reply.error["message"], "The answer is too large for this gateway.")
+
     def test_the_operators_refused_key_is_not_the_clients_401(self):
         _, _, reply = self.ask(Status(401, {"error": {"message": "bad key sk-oper…"}}), status=502)
         self.assertEqual(reply.error["message"], "The model server refused the gateway's own credentials.")

@@ -14,8 +14,7 @@ NOT_TO_BE_HAD = {
     "no thread can be made for loop ": "no threads left",
     "start_failed": "asked for by the test of the port in use",
     "loop_failed": "libcurl cannot be set up",
-    "this is possible in a tool's call() only": "a plugin's mistake",
-    "the upstream plugin gave a head without meaning": "a plugin's mistake",
+    "the request has ended": "only in the moment between a client's leaving and a plugin's asking",
 }
 
 

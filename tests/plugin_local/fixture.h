@@ -47,12 +47,12 @@ __attribute__((unused)) static void exec(const char *code)
 }
 
 /* Runs code that must go well and give exactly this (see struct outcome, `all`). */
-#define EXPECT_RUN(python, everything)                          \
-    do {                                                       \
-        exec(python);                                          \
-        EXPECT_TEXT(o.error.message, "");                      \
-        CU_ASSERT_EQUAL(o.code, 0);                            \
-        EXPECT_TEXT(o.all.data, everything);                   \
+#define EXPECT_RUN(python, everything)       \
+    do {                                     \
+        exec(python);                        \
+        EXPECT_TEXT(o.error.message, "");    \
+        CU_ASSERT_EQUAL(o.code, 0);          \
+        EXPECT_TEXT(o.all.data, everything); \
     } while (0)
 
 struct session {

@@ -48,8 +48,8 @@ static void *config_make(const struct sg_plugin *plugin, const struct host_optio
         const char *name;
         uint64_t value;
     } given[] = {
-        {"memory", options->memory},     {"disk", options->disk},
-        {"output", options->output},     {"results", options->results},
+        {"memory", options->memory},           {"disk", options->disk},
+        {"output", options->output},           {"results", options->results},
         {"inodes", (uint64_t)options->inodes}, {"processes", (uint64_t)options->processes},
         {"files", (uint64_t)options->files},   {"uid_base", (uint64_t)options->uid_base},
         {"boxes", (uint64_t)options->boxes},
@@ -156,8 +156,7 @@ static struct sg_call *call_make(const char *operation, const char *handle, int6
 {
     struct sg_call *call = call_new(&instance, operation, NULL, NULL, deadline_in(deadline_ms));
     *ret = arena_get(call_arena(call), sizeof **ret);
-    (*ret)->handle =
-        handle == NULL ? NULL : arena_copy(call_arena(call), str_of(handle));
+    (*ret)->handle = handle == NULL ? NULL : arena_copy(call_arena(call), str_of(handle));
     return call;
 }
 

@@ -34,7 +34,8 @@ int host_interrupt(const char *handle, struct sg_error *err);
 struct outcome {
     int code;
     struct sg_error error;
-    struct buf all;       /* every output: "[out]text", "[err]text", "[result]json", "[exception]json", "[status]json" */
+    struct buf
+        all; /* every output: "[out]text", "[err]text", "[result]json", "[exception]json", "[status]json" */
     struct buf out, err;  /* the streams alone */
     struct buf exception; /* its JSON */
     struct buf results;   /* their JSON, each on a line */

@@ -75,9 +75,9 @@ static void bait_sockets(void)
     snprintf(bait.port, sizeof bait.port, "%u", ntohs(tcp.sin_port));
     snprintf(bait.abstract_name, sizeof bait.abstract_name, "sandgate-bait-%s", bait.pid);
     memcpy(abstract.sun_path + 1, bait.abstract_name, strlen(bait.abstract_name));
-    bait.abstract = listen_on(
-        (struct sockaddr *)&abstract,
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(bait.abstract_name)));
+    bait.abstract =
+        listen_on((struct sockaddr *)&abstract, (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+                                                            1 + strlen(bait.abstract_name)));
     snprintf(bait.named_path, sizeof bait.named_path, "/tmp/sandgate-bait-%s.sock", bait.pid);
     snprintf(named.sun_path, sizeof named.sun_path, "%s", bait.named_path);
     bait.named = listen_on((struct sockaddr *)&named, sizeof named);
@@ -131,9 +131,9 @@ static void fill_in(const char *text, bool is_pattern, struct buf *out)
     const struct {
         const char *name, *value;
     } names[] = {
-        {"@HOST_PORT@", bait.port},     {"@HOST_ABSTRACT@", bait.abstract_name},
+        {"@HOST_PORT@", bait.port},       {"@HOST_ABSTRACT@", bait.abstract_name},
         {"@HOST_SOCK@", bait.named_path}, {"@HOST_SECRET@", bait.secret},
-        {"@HOST_WORLD@", bait.world},   {"@HOST_PID@", bait.pid},
+        {"@HOST_WORLD@", bait.world},     {"@HOST_PID@", bait.pid},
         {"@PEER_PORT@", bait.peer_port},
     };
     while (*text != '\0') {
@@ -223,18 +223,19 @@ static void make_code(const cJSON *attack, struct buf *ret)
         return;
     }
     buf_puts(ret, "import subprocess\nr = subprocess.run([");
-    buf_puts(ret, strcmp(language, "bash") == 0 ? "'/bin/bash', '-c', " : "'/usr/bin/node', '-e', ");
+    buf_puts(ret,
+             strcmp(language, "bash") == 0 ? "'/bin/bash', '-c', " : "'/usr/bin/node', '-e', ");
     buf_put_json(ret, buf_str(&code));
     buf_puts(ret, "])");
 }
 
-#define EXPECT_CASE(condition, what)                                                    \
-    do {                                                                                \
-        bool holds_ = (condition);                                                      \
-        CU_ASSERT_TRUE(holds_);                                                         \
-        if (!holds_) {                                                                  \
+#define EXPECT_CASE(condition, what)                                                     \
+    do {                                                                                 \
+        bool holds_ = (condition);                                                       \
+        CU_ASSERT_TRUE(holds_);                                                          \
+        if (!holds_) {                                                                   \
             fprintf(stderr, "\n%s: %s (%s): %.2000s\n", id, what, end.data, o.out.data); \
-        }                                                                               \
+        }                                                                                \
     } while (0)
 
 static void check_outcome(const char *id, const cJSON *expect)

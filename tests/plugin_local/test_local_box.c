@@ -37,16 +37,17 @@ static void only_the_value_of_a_last_expression_is_shown(void)
 
 static void forms_body(void)
 {
-    EXPECT_RUN("class Table:\n"
-               "    def __repr__(self): return 'table'\n"
-               "    def _repr_html_(self): return '<b>t</b>'\n"
-               "    def _repr_png_(self): return b'PNG'\n"
-               "    def _repr_latex_(self): raise ValueError\n"
-               "display(Table())\nprint('then')\nTable()",
-               "[result]{\"text/plain\":\"table\",\"text/html\":\"<b>t</b>\",\"image/png\":\"UE5H\"}"
-               "[out]then\n"
-               "[result]{\"text/plain\":\"table\",\"text/html\":\"<b>t</b>\",\"image/png\":"
-               "\"UE5H\"}");
+    EXPECT_RUN(
+        "class Table:\n"
+        "    def __repr__(self): return 'table'\n"
+        "    def _repr_html_(self): return '<b>t</b>'\n"
+        "    def _repr_png_(self): return b'PNG'\n"
+        "    def _repr_latex_(self): raise ValueError\n"
+        "display(Table())\nprint('then')\nTable()",
+        "[result]{\"text/plain\":\"table\",\"text/html\":\"<b>t</b>\",\"image/png\":\"UE5H\"}"
+        "[out]then\n"
+        "[result]{\"text/plain\":\"table\",\"text/html\":\"<b>t</b>\",\"image/png\":"
+        "\"UE5H\"}");
 }
 
 static void a_value_is_shown_under_all_its_forms(void)

@@ -7,15 +7,17 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MIB_BYTES ((uint64_t)1 << 20)
 
 /* How the run must have failed. */
-#define expect_end(expected_code, expected_message)       \
-    do {                                                  \
-        CU_ASSERT_EQUAL(o.code, expected_code);           \
-        EXPECT_TEXT(o.error.message, expected_message);   \
+#define expect_end(expected_code, expected_message)     \
+    do {                                                \
+        CU_ASSERT_EQUAL(o.code, expected_code);         \
+        EXPECT_TEXT(o.error.message, expected_message); \
     } while (0)
 
 static void expect_alive(void)
@@ -77,16 +79,27 @@ static void memory_body(void)
     exec("import mmap\nprint('filling')\nm = mmap.mmap(-1, 400 << 20)\n"
          "for i in range(0, len(m), 4096): m[i] = 1\nprint('filled')\nimport time; time.sleep(10)");
     EXPECT_PART(o.out.data, "filling\n");
-    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-                          "and files are gone");
+    expect_end(SG_E_GONE,
+               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+               "and files are gone");
     box_again();
     /* Pages that no process has in its tables any more are memory all the same. */
     exec("import mmap, time\nm = mmap.mmap(-1, 400 << 20)\n"
          "for start in range(0, len(m), 4 << 20):\n"
          "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
          "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\ntime.sleep(10)");
-    expect_end(SG_E_GONE, "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-                          "and files are gone");
+    expect_end(SG_E_GONE,
+               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+               "and files are gone");
+    box_again();
+    /* Nor does a process have to write: tables for what it has read are memory too. */
+    exec("import mmap, time\n"
+         "m = mmap.mmap(-1, 1 << 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, "
+         "prot=mmap.PROT_READ)\n"
+         "for i in range(0, len(m), 2 << 20): m[i]\ntime.sleep(10)");
+    expect_end(SG_E_GONE,
+               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
+               "and files are gone");
     box_again();
 }
 
@@ -105,8 +118,9 @@ static void child_memory_body(void)
          "time.sleep(10)'''])\nprint(p.returncode)");
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_TEXT(o.out.data, "-9\n");
-    EXPECT_PART(o.all.data, "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
-                            "were killed for the memory they took (limit 128MiB)\"}");
+    EXPECT_PART(o.all.data,
+                "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
+                "were killed for the memory they took (limit 128MiB)\"}");
     expect_alive();
 }
 
@@ -222,8 +236,9 @@ static void interrupt_body(void)
     CU_ASSERT_EQUAL(host_interrupt(box, &e), 0);
     host_finish(run);
     CU_ASSERT_EQUAL(running.code, SG_E_GONE);
-    EXPECT_TEXT(running.error.message, "local (box): the code did not react to the interrupt and was "
-                                       "killed; variables and files are gone");
+    EXPECT_TEXT(running.error.message,
+                "local (box): the code did not react to the interrupt and was "
+                "killed; variables and files are gone");
     outcome_clear(&running);
     CU_ASSERT_EQUAL(host_interrupt(box, &e), SG_E_GONE);
     EXPECT_TEXT(e.message, "local (box): the container no longer exists");
@@ -501,6 +516,37 @@ static void closing_ends_boxes_and_broker(void)
     CU_ASSERT_EQUAL(fds_open(), fds);
 }
 
+static void gateway_fiber(void *arg)
+{
+    char handle[128];
+    (void)arg;
+    if (host_open(NULL, &e) != 0 || host_create(600000, handle, &e) != 0 ||
+        host_create(600000, handle, &e) != 0) {
+        _exit(1);
+    }
+    raise(SIGKILL);
+}
+
+/* All orphans become children of this process, so that their ends can be waited for. */
+static void a_killed_gateway_leaves_no_process(void)
+{
+    int status = 0, orphans = 0;
+    pid_t pid;
+    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    pid_t gateway = fork();
+    CU_ASSERT_TRUE_FATAL(gateway >= 0);
+    if (gateway == 0) {
+        host_run(gateway_fiber, NULL);
+    }
+    CU_ASSERT_EQUAL(waitpid(gateway, &status, 0), gateway);
+    CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    while ((pid = waitpid(-1, &status, 0)) > 0) {
+        orphans++;
+    }
+    CU_ASSERT_EQUAL(orphans, 1); /* the broker alone: it has waited for its boxes */
+    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+}
+
 static const struct test tests[] = {
     TEST(exit_and_crash_are_told_apart),
     TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
@@ -520,6 +566,7 @@ static const struct test tests[] = {
     TEST(fifty_boxes_leave_no_process_and_no_descriptor),
     TEST(boxes_run_side_by_side_and_see_nothing_of_each_other),
     TEST(closing_ends_boxes_and_broker),
+    TEST(a_killed_gateway_leaves_no_process),
 };
 
 int main(int argc, char **argv)

@@ -52,21 +52,31 @@ static void packets_that_are_none_are_refused(void)
 {
     struct frame frame;
     CU_ASSERT_FALSE(read_packet("", 0, &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("O\0\1\2\3\4\5\6\7"), &frame));       /* a short head */
-    CU_ASSERT_FALSE(read_packet(PACKET("O\2" NONCE), &frame));               /* an unknown flag */
-    CU_ASSERT_FALSE(read_packet(PACKET("Z\0" NONCE), &frame));               /* an unknown kind */
-    CU_ASSERT_FALSE(read_packet(PACKET("R\0" NONCE "x"), &frame));           /* ours to send */
-    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE), &frame));               /* no number */
-    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\2"), &frame));          /* not one of two */
-    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\1x"), &frame));         /* too long */
-    CU_ASSERT_FALSE(read_packet(PACKET("X\0" NONCE "\3x"), &frame));         /* no such field */
+    CU_ASSERT_FALSE(read_packet(PACKET("O\0\1\2\3\4\5\6\7"), &frame));        /* a short head */
+    CU_ASSERT_FALSE(read_packet(PACKET("O\2" NONCE), &frame));                /* an unknown flag */
+    CU_ASSERT_FALSE(read_packet(PACKET("Z\0" NONCE), &frame));                /* an unknown kind */
+    CU_ASSERT_FALSE(read_packet(PACKET("R\0" NONCE "x"), &frame));            /* ours to send */
+    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE), &frame));                /* no number */
+    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\2"), &frame));           /* not one of two */
+    CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\1x"), &frame));          /* too long */
+    CU_ASSERT_FALSE(read_packet(PACKET("X\0" NONCE "\3x"), &frame));          /* no such field */
     CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x09image/pn"), &frame)); /* a short name */
     CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\0text"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06" "a\"b/cd"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06" "a\0b/cd"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06" "abcdef"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06" "/abcde"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06" "A/bcde"), &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
+                                       "a\"b/cd"),
+                                &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
+                                       "a\0b/cd"),
+                                &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
+                                       "abcdef"),
+                                &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
+                                       "/abcde"),
+                                &frame));
+    CU_ASSERT_FALSE(read_packet(PACKET("M\0" NONCE "\x06"
+                                       "A/bcde"),
+                                &frame));
     static char large[FRAME_BYTES_MAX + 1] = "O";
     CU_ASSERT_TRUE(read_packet(large, FRAME_BYTES_MAX, &frame));
     CU_ASSERT_FALSE(read_packet(large, FRAME_BYTES_MAX + 1, &frame));
@@ -228,8 +238,9 @@ static void forms_that_are_wrong_are_left_out(void)
     CU_ASSERT_STRING_EQUAL(given.data, "6:{\"text/plain\":\"ok\"}|");
     buf_reset(&given);
     CU_ASSERT_EQUAL(output_end(&output, NULL), 0);
-    CU_ASSERT_STRING_EQUAL(given.data, "5:\n[3 shown values left out: more than 200 bytes in all, or "
-                                       "not what their type says]\n|");
+    CU_ASSERT_STRING_EQUAL(given.data,
+                           "5:\n[3 shown values left out: more than 200 bytes in all, or "
+                           "not what their type says]\n|");
     output_clear(&output);
 }
 
@@ -256,7 +267,8 @@ static void output_is_cut_at_a_character_and_told(void)
     FEED("O\0" NONCE "ab\xE2\x82\xAC");
     FEED("O\0" NONCE "x");
     CU_ASSERT_EQUAL(output_end(&output, NULL), 0);
-    CU_ASSERT_STRING_EQUAL(given.data, "4:ab|5:\n[output cut: the first 4 of 6 bytes are shown]\n|");
+    CU_ASSERT_STRING_EQUAL(given.data,
+                           "4:ab|5:\n[output cut: the first 4 of 6 bytes are shown]\n|");
     output_clear(&output);
 }
 
@@ -285,10 +297,14 @@ static uint32_t random_below(uint32_t bound)
 static size_t random_packet(char *packet, size_t size)
 {
     static const char kinds[] = "OEMVXFHR?";
-    static const char *const names[] = {"\x0atext/plain", "\x09image/png", "\x03" "a/b", "\x02zz"};
+    static const char *const names[] = {"\x0atext/plain", "\x09image/png",
+                                        "\x03"
+                                        "a/b",
+                                        "\x02zz"};
     size_t len = 10 + random_below((uint32_t)size - 10);
     for (size_t i = 0; i < len; i++) {
-        packet[i] = (char)(random_below(4) == 0 ? (int)random_below(256) : 'a' + (int)random_below(26));
+        packet[i] =
+            (char)(random_below(4) == 0 ? (int)random_below(256) : 'a' + (int)random_below(26));
     }
     packet[0] = kinds[random_below(sizeof kinds - 1)];
     packet[1] = (char)random_below(random_below(8) == 0 ? 256u : 2u);
@@ -357,10 +373,14 @@ static void whatever_a_box_sends_only_valid_text_and_json_come_out(void)
 
 static void a_remedy_names_the_setting_that_is_in_the_way(void)
 {
-    const struct remedy_facts debian = {.userns_clone = 0, .userns_max = 1000, .apparmor_restricts = -1};
-    const struct remedy_facts ubuntu = {.userns_clone = 1, .userns_max = 1000, .apparmor_restricts = 1};
-    const struct remedy_facts none = {.userns_clone = -1, .userns_max = 0, .apparmor_restricts = -1};
-    const struct remedy_facts open = {.userns_clone = 1, .userns_max = 1000, .apparmor_restricts = 0};
+    const struct remedy_facts debian = {
+        .userns_clone = 0, .userns_max = 1000, .apparmor_restricts = -1};
+    const struct remedy_facts ubuntu = {
+        .userns_clone = 1, .userns_max = 1000, .apparmor_restricts = 1};
+    const struct remedy_facts none = {
+        .userns_clone = -1, .userns_max = 0, .apparmor_restricts = -1};
+    const struct remedy_facts open = {
+        .userns_clone = 1, .userns_max = 1000, .apparmor_restricts = 0};
     struct remedy_facts root = open;
     root.is_root = true;
     const struct {

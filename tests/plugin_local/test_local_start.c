@@ -119,8 +119,9 @@ static void a_system_without_user_namespaces_is_told_which_setting(void)
 {
     open_in(no_user_namespaces_left);
     CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
-    EXPECT_PART(e.message, "local (box): cannot create namespaces (clone3): No space left on device. "
-                           "user.max_user_namespaces is 0: set it to some thousands");
+    EXPECT_PART(e.message,
+                "local (box): cannot create namespaces (clone3): No space left on device. "
+                "user.max_user_namespaces is 0: set it to some thousands");
 }
 
 static void covered_proc(void)
@@ -135,9 +136,10 @@ static void a_covered_proc_is_told_with_its_remedies(void)
 {
     open_in(covered_proc);
     CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
-    EXPECT_PART(e.message, "local (box): cannot mount /proc: Operation not permitted. Parts of /proc "
-                           "are covered, as in a container. Start the container with --security-opt "
-                           "unmask=ALL (podman)");
+    EXPECT_PART(e.message,
+                "local (box): cannot mount /proc: Operation not permitted. Parts of /proc "
+                "are covered, as in a container. Start the container with --security-opt "
+                "unmask=ALL (podman)");
 }
 
 static void uids_that_are_not_there(void)
@@ -149,9 +151,10 @@ static void root_without_uids_for_boxes_is_told_so(void)
 {
     open_in(uids_that_are_not_there);
     CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
-    EXPECT_PART(e.message, "local (box): cannot use the host uid of a box: Invalid argument. The uids "
-                           "from 'uid_base' on must exist in the gateway's own user namespace: "
-                           "choose 'uid_base' by /proc/self/uid_map.");
+    EXPECT_PART(e.message,
+                "local (box): cannot use the host uid of a box: Invalid argument. The uids "
+                "from 'uid_base' on must exist in the gateway's own user namespace: "
+                "choose 'uid_base' by /proc/self/uid_map.");
 }
 
 static void an_ordinary_system_is_accepted(void)

@@ -92,15 +92,15 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
                 "interceptors: { plugin: x }\n",
                 &said);
     static const char *const wanted[] = {
-        "c.yaml:1:1: unknown section 'sever'; did you mean 'server'?",
-        "c.yaml:5:5: upstream 'a' needs exactly one of 'base_url' and 'plugin'",
-        "c.yaml:6:26: upstream 'b': 'base_url' must be a URL such as https://api.openai.com/v1, "
+        ":1:1: unknown section 'sever'; did you mean 'server'?",
+        ":5:5: upstream 'a' needs exactly one of 'base_url' and 'plugin'",
+        ":6:26: upstream 'b': 'base_url' must be a URL such as https://api.openai.com/v1, "
         "without "
         "user, query or fragment",
         "upstream 'c': 'surfaces' may hold chat, responses and messages, not 'chats'",
-        "c.yaml:8:13: upstreams: 'c' is used twice (first in line 7)",
+        ":8:13: upstreams: 'c' is used twice (first in line 7)",
         "a name is 1 to 64 letters, digits, '_', '-' and '.', not 'd/e'",
-        "c.yaml:10:5: an entry of 'upstreams' must be a map such as { name: … }",
+        ":10:5: an entry of 'upstreams' must be a map such as { name: … }",
         "sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
         "header:NAME, not 'metadata.sesion_id'",
         "'interceptors' must be a list of entries such as '- { name: … }'",
@@ -124,11 +124,11 @@ static void keys_are_checked_and_never_shown(void)
                 "upstreams:\n"
                 "  - { name: u, base_url: 'http://x', models: [m] }\n",
                 &said);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "c.yaml:3:7: auth: key 'a' needs exactly one of "
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, ":3:7: auth: key 'a' needs exactly one of "
                                              "'sha256' and 'key'"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "c.yaml:4:7: auth: 'sha256' of key 'b' must be 64 "
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, ":4:7: auth: 'sha256' of key 'b' must be 64 "
                                              "hexadecimal digits"));
-    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "c.yaml:5:7: auth: key 'c' is shorter than 8 "
+    CU_ASSERT_PTR_NOT_NULL(strstr(said.data, ":5:7: auth: key 'c' is shorter than 8 "
                                              "characters"));
     CU_ASSERT_PTR_NULL(strstr(said.data, "s3cret"));
     problems_of("upstreams:\n  - { name: u, base_url: 'http://x', models: [m] }\n", &said);

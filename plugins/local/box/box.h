@@ -29,9 +29,9 @@ struct box_limits {
 
 /* The descriptors with which pid 1 is born; everything else is closed. */
 struct box_fds {
-    int start;    /* readable once the id maps are written; end of file: give up */
-    int lifeline; /* hangs up when the broker is gone */
-    int status;   /* to the gateway */
+    int start;             /* readable once the id maps are written; end of file: give up */
+    int lifeline;          /* hangs up when the broker is gone */
+    int status;            /* to the gateway */
     int control, out, err; /* the interpreter's */
 };
 
@@ -66,6 +66,8 @@ struct init {
     int status, lifeline;
     pid_t driver;
     int64_t life_until; /* monotonic ms */
+    bool busy;          /* code runs, as far as the gateway knows */
+    bool memory_told;   /* since the last run began */
 };
 void init_run(struct init *) __attribute__((noreturn));
 

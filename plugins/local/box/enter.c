@@ -221,6 +221,7 @@ void box_enter(const struct box_limits *limits, const struct box_fds *given, int
                         .status = fds.status,
                         .lifeline = fds.lifeline,
                         .driver = driver,
-                        .life_until = now_ms() + life_ms};
+                        .life_until = now_ms() + life_ms,
+                        .busy = true};
     init_run(&init);
 }

@@ -35,7 +35,7 @@
 #endif
 
 #define X32_BIT 0x40000000u
-#define NEW_NAMESPACES                                                                        \
+#define NEW_NAMESPACES                                                                            \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
 
@@ -173,7 +173,8 @@ static void put_by_argument(struct program *program)
     static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
     static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER};
     put_clone(program);
-    put_unless(program, SYS_clone3, 1); /* its flags are behind a pointer: libc falls back to clone */
+    put_unless(program, SYS_clone3,
+               1); /* its flags are behind a pointer: libc falls back to clone */
     put_error(program, ENOSYS);
     put_socket(program, SYS_socket);
     put_socket(program, SYS_socketpair);

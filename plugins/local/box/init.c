@@ -35,7 +35,7 @@ static void reap(const struct init *init)
 }
 
 /* False once the gateway has closed the socket. */
-static bool orders_take(struct init *init, bool *busy)
+static bool orders_take(struct init *init)
 {
     struct wire_order order;
     for (;;) {
@@ -49,17 +49,21 @@ static bool orders_take(struct init *init, bool *busy)
         if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {
-            *busy = order.kind == WIRE_BUSY;
+            init->busy = order.kind == WIRE_BUSY;
+            init->memory_told = false;
         }
     }
 }
 
-static void look_at_memory(const struct init *init, struct memory_watch *watch)
+/* Once for each run, so that a box that goes over again and again does not fill the socket, in which its end must find
+ * room. */
+static void look_at_memory(struct init *init, struct memory_watch *watch)
 {
     bool driver_killed = false;
     uint64_t bytes =
         memory_enforce(watch, init->limits->memory_bytes, init->driver, &driver_killed);
-    if (bytes != 0) {
+    if (bytes != 0 && (driver_killed || !init->memory_told)) {
+        init->memory_told = true;
         status_send(init, &(struct wire_status){.magic = WIRE_MAGIC,
                                                 .kind = WIRE_MEMORY,
                                                 .bytes = bytes,
@@ -105,7 +109,6 @@ void init_run(struct init *init)
     struct pollfd events[] = {{signals_open(init), POLLIN, 0},
                               {init->status, POLLIN, 0},
                               {init->lifeline, 0, 0}}; /* only its hang-up counts */
-    bool busy = true;
     int pause_ms = WATCH_MS;
     for (;;) {
         (void)poll(events, 3, pause_ms); /* interrupted or over time: all is looked at anyway */
@@ -113,7 +116,7 @@ void init_run(struct init *init)
         while (read(events[0].fd, info, sizeof info) > 0) {
         }
         reap(init);
-        if (events[2].revents != 0 || !orders_take(init, &busy)) {
+        if (events[2].revents != 0 || !orders_take(init)) {
             _exit(0);
         }
         end_if_life_is_over(init);
@@ -121,7 +124,9 @@ void init_run(struct init *init)
             look_at_memory(init, &watch);
             pause_ms = WATCH_MS;
         } else {
-            pause_ms = busy ? WATCH_MS : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2 : WATCH_IDLE_MS;
+            pause_ms = init->busy                     ? WATCH_MS
+                       : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2
+                                                      : WATCH_IDLE_MS;
         }
     }
 }

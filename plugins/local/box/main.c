@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define BOXES_MAX 4096
+#define END_SECONDS 4
 
 struct broker {
     struct box_limits limits;
@@ -70,14 +71,10 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
 {
     uint64_t uid_base = 0, boxes = 0;
     const struct argument known[] = {
-        {"python", NULL, &limits->python},
-        {"memory", &limits->memory_bytes, NULL},
-        {"disk", &limits->disk_bytes, NULL},
-        {"inodes", &limits->inodes, NULL},
-        {"processes", &limits->processes, NULL},
-        {"files", &limits->files, NULL},
-        {"uid_base", &uid_base, NULL},
-        {"boxes", &boxes, NULL},
+        {"python", NULL, &limits->python},       {"memory", &limits->memory_bytes, NULL},
+        {"disk", &limits->disk_bytes, NULL},     {"inodes", &limits->inodes, NULL},
+        {"processes", &limits->processes, NULL}, {"files", &limits->files, NULL},
+        {"uid_base", &uid_base, NULL},           {"boxes", &boxes, NULL},
     };
     unsigned seen = 0;
     for (int i = 1; i < argc; i++) {
@@ -208,6 +205,16 @@ static void broker_prepare(struct broker *broker)
     }
 }
 
+/* The gateway is gone, or done. All boxes end with the lifeline; they are waited for, so that nothing is left when this
+ * process is: as pid 1 of a container the gateway would inherit them. */
+static void end_all(struct broker *broker)
+{
+    close(broker->lifeline[1]);
+    alarm(END_SECONDS); /* a box that does not end is not waited for */
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct broker broker;
@@ -228,5 +235,6 @@ int main(int argc, char **argv)
             open = ask_serve(&broker);
         }
     }
+    end_all(&broker);
     return 0;
 }

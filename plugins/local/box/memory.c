@@ -81,8 +81,7 @@ static int64_t cpu_ns(pid_t pid)
 {
     struct timespec used;
     clockid_t clock = (clockid_t)((~(unsigned)pid << 3) | 2u); /* its processor time, all threads */
-    return clock_gettime(clock, &used) != 0 ? -1
-                                            : (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+    return clock_gettime(clock, &used) != 0 ? -1 : (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
 bool memory_may_have_grown(const struct memory_watch *watch)

@@ -30,8 +30,8 @@ static bool bind(const char *source, const char *target, uint64_t attributes)
         return false;
     }
     struct mount_attr attr = {.attr_set = attributes};
-    bool done = (attributes == 0 || mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
-                                                  sizeof attr) == 0) &&
+    bool done = (attributes == 0 ||
+                 mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) == 0) &&
                 move_mount(tree, "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0;
     int error = errno;
     close(tree);
@@ -65,9 +65,9 @@ static bool bind_if_there(const char *source, const char *target, uint64_t attri
 
 static void make_folders(int status_fd)
 {
-    static const char *const folders[] = {"usr",  "etc", "etc/ssl", "proc",    "dev", "dev/pts",
-                                          "dev/shm", "home", "home/user", "tmp", "var", "var/tmp",
-                                          "run",  "work"};
+    static const char *const folders[] = {"usr",     "etc",     "etc/ssl", "proc",      "dev",
+                                          "dev/pts", "dev/shm", "home",    "home/user", "tmp",
+                                          "var",     "var/tmp", "run",     "work"};
     static const char *const links[][2] = {
         {"usr/bin", "bin"},     {"usr/sbin", "sbin"},   {"usr/lib", "lib"},
         {"usr/lib64", "lib64"}, {"usr/lib32", "lib32"},
@@ -222,10 +222,10 @@ static void cover_proc(int status_fd)
     static const char *const read_only[] = {"proc/sys", "proc/sysrq-trigger", "proc/irq",
                                             "proc/bus", "proc/fs"};
     static const char *const files[] = {
-        "proc/kcore",      "proc/keys",       "proc/key-users",  "proc/timer_list",
-        "proc/sched_debug", "proc/kallsyms",  "proc/modules",    "proc/kpageflags",
-        "proc/kpagecount", "proc/kpagecgroup", "proc/config.gz", "proc/cmdline",
-        "proc/interrupts", "proc/vmallocinfo", "proc/slabinfo",  "proc/kmsg"};
+        "proc/kcore",       "proc/keys",        "proc/key-users", "proc/timer_list",
+        "proc/sched_debug", "proc/kallsyms",    "proc/modules",   "proc/kpageflags",
+        "proc/kpagecount",  "proc/kpagecgroup", "proc/config.gz", "proc/cmdline",
+        "proc/interrupts",  "proc/vmallocinfo", "proc/slabinfo",  "proc/kmsg"};
     static const char *const folders[] = {"proc/acpi", "proc/scsi", "proc/driver"};
     for (size_t i = 0; i < COUNT(read_only); i++) {
         if (is_there(read_only[i]) &&

@@ -17,13 +17,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAMESPACES                                                                         \
+#define NAMESPACES                                                                             \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
      CLONE_NEWCGROUP)
 
 /* All descriptors that a box needs, both ends. */
 struct plumbing {
-    int control[2], status[2]; /* [0] the gateway's, [1] the box's */
+    int control[2], status[2];    /* [0] the gateway's, [1] the box's */
     int out[2], err[2], start[2]; /* [0] reading, [1] writing */
     int init;                     /* pidfd of pid 1 */
 };

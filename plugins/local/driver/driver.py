@@ -52,8 +52,7 @@ class Control:
         self.running = False  # a cell runs: output is wanted, an interrupt means it
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
-        # Own copies of both pipes: the user may close or replace 1 and 2.
-        self.pipes = [os.dup(1), os.dup(2)]
+        self.pipes = set()
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
@@ -77,15 +76,24 @@ class Control:
                 poll.poll()
 
     def wait_for_pipes(self):
-        """What subprocesses wrote to the pipes comes before what is sent next: waits, for a moment, until it is read."""
-        for fd in self.pipes:
-            for _ in range(20):
-                try:
-                    if _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0":
-                        break
-                except OSError:
-                    break
-                _poll().poll(1)
+        """What subprocesses wrote to the pipes comes before what is sent next: waits, for a moment, until it is read.
+
+        A descriptor that never gets empty, because the user put something else in its place or a process writes without
+        end, is left out for the rest of the cell."""
+        for fd in (1, 2):
+            if fd in self.pipes and not self.is_empty(fd):
+                self.pipes.discard(fd)
+
+    @staticmethod
+    def is_empty(fd):
+        for _ in range(20):
+            try:
+                if _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0":
+                    return True
+            except OSError:
+                return False
+            _poll().poll(1)
+        return False
 
     def hold(self):
         """From here to release() an interrupt waits, so that no value is sent in part."""
@@ -414,6 +422,7 @@ class Driver:
         self.control.nonce = nonce
         self.control.interrupted = False
         self.control.sending = 0
+        self.control.pipes = {1, 2}
         failed = b"\0"
         try:
             try:
