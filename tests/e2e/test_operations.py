@@ -18,9 +18,12 @@ LINE = re.compile(r'([a-z_]+)(\{[a-z]+="(?:[^"\\]|\\.)*"(?:,[a-z]+="(?:[^"\\]|\\
 ACTIVATE = """
 import os, socket, sys
 kind = sys.argv[1]
-s = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
-s.bind("\\0sandgate-test-%d" % os.getpid() if kind == "unix" else ("127.0.0.1", 0))
-s.listen(16)
+if kind.isdigit():
+    s = socket.socket(fileno=int(kind))
+else:
+    s = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
+    s.bind("\\0sandgate-test-%d" % os.getpid() if kind == "unix" else ("127.0.0.1", 0))
+    s.listen(16)
 os.dup2(s.fileno(), 3)
 os.set_inheritable(3, True)
 os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
@@ -262,6 +265,19 @@ class ServiceManager(E2E):
         self.assertNotEqual(gateway.port, 1, "the configured address is not used")
         for _ in range(20):  # whichever loop takes each
             self.assertEqual(chat(gateway, tools=(), text="hello").status, 200)
+
+    def test_a_restart_refuses_no_connection(self):
+        with socket.socket() as kept:
+            kept.bind(("127.0.0.1", 0))
+            kept.listen(16)
+            first = self.activated(str(kept.fileno()), pass_fds=(kept.fileno(),))
+            self.assertEqual(chat(first, tools=(), text="hello").status, 200)
+            first.stop()
+            with Wire(first) as wire:  # nobody serves now
+                wire.post(body_of(tools=(), text="hello"))
+                second = self.activated(str(kept.fileno()), pass_fds=(kept.fileno(),))
+                self.assertEqual(second.port, first.port)
+                self.assertEqual(wire.answer().status, 200)
 
     def test_another_kind_of_socket_stops_the_start(self):
         gateway = self.activated("unix", serve=False)
