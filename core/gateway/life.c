@@ -9,16 +9,18 @@
 
 #include <event2/event.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 enum {
-    FIXED_FDS = 64,
-    FDS_PER_LOOP = 40 + HTTP_SERVER_LOOP_DESCRIPTORS,
+    FIXED_FDS = 64, /* the log, the signals, what libraries and plugins hold */
+    FDS_PER_LOOP = HTTP_SERVER_LOOP_DESCRIPTORS + FETCH_LOOP_DESCRIPTORS,
     WORKER_QUEUE = 1024,
-    CALLS_MS = 20000 /* how long an end waits for calls on workers */
+    CALLS_MS = 5000, /* how long an end waits for plugins' calls to return */
+    QUIET_EVERY_MS = 10
 };
 
 /* ---- failing ---- */
@@ -101,12 +103,46 @@ bool life_start_threads(struct life *life)
     return true;
 }
 
+/* A loop's last fiber: stops it when no other is left, or when waiting has no end. */
+static void quiet_run(void *arg)
+{
+    struct quiet *quiet = arg;
+    int64_t deadline = deadline_in(CALLS_MS);
+    while (loop_fibers(quiet->loop) > 1 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels it */
+    }
+    atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop) - 1);
+    loop_stop(quiet->loop);
+}
+
+static void quiet_begin(struct loop_task *task)
+{
+    struct quiet *quiet = (struct quiet *)((char *)task - offsetof(struct quiet, task));
+    struct sg_error err = {0};
+    if (fiber_start(quiet->loop, "quiet", quiet_run, quiet, NULL, &err) != 0) {
+        atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop));
+        loop_stop(quiet->loop);
+    }
+}
+
+/* Each other loop stops when its fibers have ended; before that no worker may still need one. */
 static void stop_threads(struct life *life)
 {
-    for (size_t i = 1; i <= life->threads_count; i++) {
-        loop_stop(life->loops[i]);
-        (void)pthread_join(life->threads[i], NULL); /* ours, joined once */
+    int64_t deadline = deadline_in(CALLS_MS);
+    while (worker_pool_busy(life->gateway.pool) > 0 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* shielded */
     }
+    for (size_t i = 1; i <= life->threads_count; i++) {
+        struct quiet *quiet = &life->quiet[i];
+        quiet->task.run = quiet_begin;
+        quiet->loop = life->loops[i];
+        loop_post(quiet->loop, &quiet->task);
+    }
+    for (size_t i = 1; i <= life->threads_count; i++) {
+        (void)pthread_join(life->threads[i], NULL); /* ours, joined once */
+        life->calls_left += atomic_load(&life->quiet[i].fibers_left);
+    }
+    life->calls_left += worker_pool_busy(life->gateway.pool);
     life->threads_count = 0;
 }
 
@@ -156,21 +192,21 @@ void life_wait_for_stop(struct life *life)
 
 /* ---- the main fiber ---- */
 
-/* The pool is freed by joining its threads, and what runs there may need the loops: so this waits first. Code of a plugin
- * that does not come back would hold the end up for ever; all containers are gone or logged by now. */
-static void end_calls(struct life *life, int code)
+/* Plugins close alone: not while a call of one has not returned. */
+static void main_end(struct life *life)
 {
-    int64_t deadline = deadline_in(CALLS_MS);
-    while (worker_pool_busy(life->gateway.pool) > 0) {
-        if (clock_ms() >= deadline) {
-            struct log_line line;
-            log_begin(&line, SG_ERROR, "calls_left");
-            log_int(&line, "calls", (int64_t)worker_pool_busy(life->gateway.pool));
-            log_end(&line);
-            _exit(code != 0 ? code : 1);
-        }
-        (void)fiber_sleep(10); /* shielded: it ends by itself */
+    fiber_shield();
+    stop_threads(life);
+    if (life->calls_left == 0) {
+        close_plugins(life);
     }
+    fetch_loop_clear(life->loops[0]);
+    int64_t deadline = deadline_in(CALLS_MS);
+    while (loop_fibers(life->loops[0]) > 1 && clock_ms() < deadline) {
+        (void)fiber_sleep(QUIET_EVERY_MS); /* shielded */
+    }
+    life->calls_left += loop_fibers(life->loops[0]) - 1;
+    fiber_unshield();
 }
 
 static void main_run(void *arg)
@@ -190,17 +226,23 @@ static void main_run(void *arg)
     } else if (life->failure.code == 0) { /* asked to end before it had begun */
         code = life->stop_cancels ? 128 + life->stop_signal : 0;
     }
-    fiber_shield();
-    end_calls(life, code);
-    stop_threads(life);
-    close_plugins(life);
-    fetch_loop_clear(life->loops[0]);
-    fiber_unshield();
     life->exit_code = code;
+    main_end(life);
     loop_stop(life->loops[0]);
 }
 
 /* ---- the whole ---- */
+
+/* What calls that did not return may still touch must not be freed. */
+static void leave_calls(const struct life *life)
+{
+    struct log_line line;
+    log_begin(&line, SG_ERROR, "calls_left");
+    log_int(&line, "calls", (int64_t)life->calls_left);
+    log_end(&line);
+    say_failure(life);
+    _exit(life->failure_code);
+}
 
 static int make_loops(struct life *life, size_t wanted, struct sg_error *err)
 {
@@ -267,6 +309,9 @@ int life_live(struct life *life, size_t loops_count)
         if (watched) {
             watchdog_stop();
         }
+    }
+    if (life->calls_left > 0) {
+        leave_calls(life);
     }
     life_free(life);
     say_failure(life);

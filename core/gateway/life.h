@@ -15,6 +15,12 @@ struct life {
     struct loop *loops[LOOPS_MAX];
     pthread_t threads[LOOPS_MAX]; /* of loops 1 and up */
     size_t threads_count;
+    struct quiet {
+        struct loop_task task;
+        struct loop *loop;
+        atomic_size_t fibers_left; /* once it has stopped */
+    } quiet[LOOPS_MAX];
+    size_t calls_left; /* that did not return: nothing they may touch is freed */
     int signal_fd;
     bool has_fetch;
     struct event *signal_event;
