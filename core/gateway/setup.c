@@ -384,10 +384,16 @@ static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
     return folders;
 }
 
+static size_t count_entries(const struct conf_node *root, const char *section)
+{
+    const struct conf_node *list = conf_get(root, section);
+    return list != NULL && list->type == CONF_LIST ? list->count : 0;
+}
+
 static void names_unique(struct setup *s, const struct conf_node *root, const char *section)
 {
-    const struct conf_node *list = NULL;
-    size_t count = section_entries(s, root, section, &list);
+    const struct conf_node *list = conf_get(root, section);
+    size_t count = count_entries(root, section);
     for (size_t i = 0; i < count; i++) {
         const struct conf_node *name =
             list->items[i]->type == CONF_MAP ? conf_get(list->items[i], "name") : NULL;
@@ -416,12 +422,6 @@ static void read_section(struct setup *s, const struct conf_node *root, const ch
             read(s, list->items[i]);
         }
     }
-}
-
-static size_t count_entries(const struct conf_node *root, const char *section)
-{
-    const struct conf_node *list = conf_get(root, section);
-    return list != NULL && list->type == CONF_LIST ? list->count : 0;
 }
 
 size_t config_read_plugins(struct config *config, const struct conf_node *root,

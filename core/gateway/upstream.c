@@ -209,13 +209,13 @@ static int plugin_head(struct upstream_call *call, struct str text, struct sg_er
     return 0;
 }
 
-/* The next output of a plugin that matters here. 1: data, 0: the end. */
+/* The next output of a plugin that matters here. 1: data, 0: the end, < 0: minus the failure's code. */
 static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
 {
     for (;;) {
         int rc = call_next(call->plugin, ret);
         if (rc < 0) {
-            return error_set(err, -rc, "The request was given up.");
+            return -error_set(err, -rc, "The request was given up.");
         }
         if (rc == 1 && ret->kind != SG_OUT_DATA && ret->kind != SG_OUT_HEAD) {
             continue;

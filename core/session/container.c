@@ -18,7 +18,7 @@ static int64_t life_of(const struct registry *registry, const struct sandbox *sa
 {
     int64_t idle_ms = registry->options.idle_timeout_ms;
     idle_ms = sandbox->keep_ms > idle_ms ? sandbox->keep_ms : idle_ms;
-    return idle_ms + sandbox->run_timeout_ms + LIFE_SLACK_MS;
+    return idle_ms + sandbox->run_timeout_ms + registry->options.life_slack_ms;
 }
 
 struct container *container_new(struct registry *registry, const struct lease *lease,

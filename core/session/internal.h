@@ -19,10 +19,8 @@
 
 #define CONTAINER_ID_PREFIX "cntr_sg"
 #define LABEL_PREFIX "sg-"
-#define LIFE_SLACK_MS 60000 /* a provider's life of a container beyond what we need */
 #define TOUCH_SLACK_MS \
-    30000 /* life is pushed on when it is so much (at most) shorter than a new one */
-#define RUN_SLACK_MS 5000 /* a run's call lasts so much longer than the run may */
+    30000               /* life is pushed on when it is so much (at most) shorter than a new one */
 #define ABANDON_MS 2000 /* a call that has not returned so long after its deadline is left behind */
 #define FILE_MS 60000   /* a file operation */
 #define DELETIONS_MAX 64 /* at one time */

@@ -20,6 +20,8 @@ void registry_options_default(struct registry_options *options)
         .lost_after_ms = 60000,
         .lost_max = 10,
         .interrupt_ms = 5000,
+        .run_slack_ms = 5000,
+        .life_slack_ms = 60000,
     };
 }
 
@@ -36,6 +38,7 @@ static int options_check(const struct registry_options *o, struct sg_error *err)
     }
     CHECK(o->wait_ms >= 0 && o->create_ms > 0 && o->destroy_ms > 0);
     CHECK(o->lost_after_ms >= 0 && o->interrupt_ms >= 0);
+    CHECK(o->run_slack_ms > 0 && o->life_slack_ms > 0);
     return 0;
 }
 

@@ -38,6 +38,8 @@ struct registry_options {
     size_t lost_max;             /* allowance of lost ones: 10 */
     int64_t
         interrupt_ms; /* a cancelled run that has not returned then: its container is destroyed: 5 s */
+    int64_t run_slack_ms;  /* a run's call lasts so much longer than the run may: 5 s */
+    int64_t life_slack_ms; /* a provider's life of a container beyond idle time and run: 60 s */
 };
 void registry_options_default(struct registry_options *); /* all but the loops */
 
@@ -74,7 +76,7 @@ const char *lease_container_id(const struct lease *);
 /* True once after a container of this session was found dead and replaced: the next result must say so. */
 bool lease_take_loss(struct lease *);
 
-/* Runs code; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
+/* Runs code, for run_timeout_ms of the sandbox at most; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
  * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
  * again. When the caller is cancelled or the sink refuses, the run is handed to the reaper, which interrupts it and
  * frees the container for the next only when it has returned. */
