@@ -45,6 +45,8 @@ struct container *container_new(struct registry *registry, const struct lease *l
     container->identity = check_alloc(strdup(lease->identity));
     container->request_id =
         lease->request_id == NULL ? NULL : check_alloc(strdup(lease->request_id));
+    container->session_id =
+        lease->session_id == NULL ? NULL : check_alloc(strdup(lease->session_id));
     container->created_unix_s = clock_unix_s();
     list_init(&container->waiters);
     list_init(&container->turns);
@@ -74,6 +76,7 @@ void container_unref(struct container *container)
         container->magic = 0;
         free(container->identity);
         free(container->request_id);
+        free(container->session_id);
         free(container->handle);
         free(container);
     }
