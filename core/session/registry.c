@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void registry_options_default(struct registry_options *options)
@@ -176,6 +177,10 @@ static void listing_add(void *context, const struct table_view *view)
         .created_unix_s = container->created_unix_s,
         .idle_left_ms = view->expires_ms == DEADLINE_NONE ? -1 : view->expires_ms - clock_ms(),
     };
+    if (container->session_id != NULL) {
+        (void)snprintf(info->session_id, sizeof info->session_id, "%s",
+                       container->session_id); /* such ids are no longer */
+    }
     memcpy(info->container_id, container->id, sizeof info->container_id);
 }
 

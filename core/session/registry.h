@@ -10,6 +10,7 @@
 #define SANDGATE_SESSION_REGISTRY_H
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "loop/loop.h"
 #include "plugin/call.h"
 
@@ -91,6 +92,7 @@ void lease_release(struct lease *);
 
 struct container_info {
     char container_id[48];
+    char session_id[LIMIT_SESSION_ID_BYTES + 1]; /* as the client gave it; "" without a session */
     const char *sandbox;
     bool is_session;
     size_t leases;
@@ -103,6 +105,11 @@ size_t registry_list(struct registry *, struct str identity, struct container_in
 
 /* Ends a container at its identity's wish, in use or not; false where it has none of that id. Any thread. */
 bool registry_end(struct registry *, struct str identity, struct str container_id);
+
+/* The same by session id: a session has a container in each sandbox that it was used in. One that is being made is
+ * deleted as soon as it is there. */
+bool registry_end_session(struct registry *, struct str identity, struct str session_id,
+                          const struct sandbox *sandbox);
 
 struct registry_stats { /* any thread */
     size_t creating, ready, closing, lost, leases, sessions;

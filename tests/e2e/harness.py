@@ -153,7 +153,7 @@ class Gateway:
     """One running `sandgate serve`."""
 
     def __init__(self, test, config, env=None, journals=(), upstream_ports=(), serve=True, arguments=(), prefix=(),
-                 readable=False):
+                 readable=False, pass_fds=()):
         self.test = test
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-e2e-", dir=test.folder))
         self.config_path = self.folder / "config.yaml"
@@ -173,7 +173,7 @@ class Gateway:
                    *(arguments or ("--listen", "127.0.0.1:0"))]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
-                                        start_new_session=True)
+                                        start_new_session=True, pass_fds=pass_fds)
         self.pid = self.process.pid
         threading.Thread(target=self._read, daemon=True).start()
         if serve:

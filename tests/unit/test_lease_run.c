@@ -194,6 +194,7 @@ static void call_runs_out(void)
     client->timeout_ms = 1;
     CU_ASSERT_EQUAL(client_run(client, "deaf"), SG_E_TIMEOUT); /* the provider did not end it */
     wait_for(logged("event=container_hung") == 1);
+    client->timeout_ms = 60000;
     CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
     CU_ASSERT_STRING_EQUAL(client->output, "ok in h2");
     CU_ASSERT_TRUE(takes_loss(client));
