@@ -389,14 +389,15 @@ static inline void something_happens(const char *what)
 
 /* ---- clients ---- */
 
-enum command { ACQUIRE, RUN, RELEASE, KEEP, TAKE_LOSS, PUT, GET, QUIT };
+enum command { ACQUIRE, RUN, RELEASE, KEEP, PARK, TAKE_LOSS, PUT, GET, QUIT };
 
 struct client {
     unsigned loop; /* on which it lives */
     const char *identity, *session, *container;
     const char *code;
     int64_t timeout_ms, keep_ms;
-    bool refuses; /* its sink takes nothing */
+    bool is_parked; /* acquires a container that is */
+    bool refuses;   /* its sink takes nothing */
     struct loop_task start, cancel;
     struct fiber *fiber; /* its loop's */
     enum command command;
@@ -426,6 +427,7 @@ static inline int client_acquire(struct client *client)
         .identity = str_of(client->identity),
         .session_id = str_of(client->session),
         .container_id = str_of(client->container),
+        .is_parked = client->is_parked,
         .sandbox = &world.sandbox,
         .request_id = "req_1",
         .deadline = DEADLINE_NONE,
@@ -445,6 +447,9 @@ static inline int client_obey(struct client *client)
         return lease_run(client->lease, &run, &sink, &client->err);
     case KEEP:
         lease_keep(client->lease, client->keep_ms);
+        return 0;
+    case PARK:
+        lease_park(client->lease, client->keep_ms);
         return 0;
     case TAKE_LOSS:
         client->loss = lease_take_loss(client->lease);
