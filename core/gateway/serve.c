@@ -10,6 +10,7 @@
 #include "gateway/request.h"
 #include "http/admission.h"
 #include "http/fetch.h"
+#include "session/records.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -263,6 +264,9 @@ static bool start_serving(struct life *life)
     struct gateway *gateway = &life->gateway;
     const struct config *config = gateway->config;
     struct sg_error err = {0};
+    struct records_options records;
+    records_options_default(&records);
+    gateway->records = records_new(&records);
     struct registry_options sessions;
     registry_options_default(&sessions);
     sessions.loops = gateway->loops;
@@ -395,6 +399,7 @@ static void life_free(struct life *life)
     worker_pool_free(gateway->pool);
     http_server_free(gateway->server);
     registry_free(gateway->registry);
+    records_free(gateway->records);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

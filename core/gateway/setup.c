@@ -17,7 +17,7 @@ struct setup {
 };
 
 struct upstream_text {
-    const char *name, *plugin, *base_url, *api_key, *stream, *last_turn;
+    const char *name, *plugin, *base_url, *api_key, *stream, *last_turn, *usage;
     const char *const *models, *const *surfaces;
     int64_t connect_ms, first_byte_ms, silence_ms;
 };
@@ -81,6 +81,12 @@ static const struct sg_option upstream_options[] = {
      .def = "none",
      .choices = "none|remove",
      .help = "How the last turn is kept free of calls: tool choice none, or without our tools."},
+    {.name = "usage",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, usage),
+     .def = "sum",
+     .choices = "sum|last",
+     .help = "What clients are told: all turns' tokens, or the last turn's (the context's size)."},
     {.name = "connect_timeout",
      .type = SG_DURATION,
      SG_FIELD(struct upstream_text, connect_ms),
@@ -310,6 +316,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                                   .surfaces = text.surfaces,
                                   .replay = strcmp(text.stream, "replay") == 0,
                                   .last_removes = strcmp(text.last_turn, "remove") == 0,
+                                  .usage_last = strcmp(text.usage, "last") == 0,
                                   .connect_ms = text.connect_ms,
                                   .first_byte_ms = text.first_byte_ms,
                                   .silence_ms = text.silence_ms};
