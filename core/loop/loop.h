@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,6 +93,10 @@ void fiber_unshield(void);
 /* Waits. Returns 0 after `ms`, or SG_E_TIMEOUT/SG_E_CANCELLED. */
 int fiber_sleep(int64_t ms);
 
+/* A pointer for whoever started the running fiber; NULL until it is set, and outside a fiber. */
+void fiber_set_local(void *);
+void *fiber_local(void);
+
 /* Lets the others run first. */
 void fiber_yield(void);
 
@@ -108,6 +113,8 @@ int fiber_wait_fd(int fd, int events, int64_t deadline, int *ret_events);
 /* Waits, shielded, until fn(arg) has run on a worker thread; returns what it returned, or SG_E_LIMIT if the pool takes
  * nothing more. */
 int fiber_blocking(int (*fn)(void *), void *arg, struct sg_error *err);
+/* The same on behalf of an identity, within its share of the threads (loop/worker.h). */
+int fiber_blocking_for(struct str identity, int (*fn)(void *), void *arg, struct sg_error *err);
 
 /* A fiber's watch on a descriptor while it does other things: `gone` is called on the loop, once, when the peer closed
  * or half-closed. */
