@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,8 +112,6 @@ int fiber_wait_fd(int fd, int events, int64_t deadline, int *ret_events);
 /* Waits, shielded, until fn(arg) has run on a worker thread; returns what it returned, or SG_E_LIMIT if the pool takes
  * nothing more. */
 int fiber_blocking(int (*fn)(void *), void *arg, struct sg_error *err);
-/* The same on behalf of an identity, within its share of the threads (loop/worker.h). */
-int fiber_blocking_for(struct str identity, int (*fn)(void *), void *arg, struct sg_error *err);
 
 /* A fiber's watch on a descriptor while it does other things: `gone` is called on the loop, once, when the peer closed
  * or half-closed. */

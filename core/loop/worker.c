@@ -31,7 +31,7 @@ int worker_pool_new(size_t threads_max, size_t queue_max, struct worker_pool **r
     pool->threads_max = threads_max;
     pool->share = (threads_max + 1) / 2;
     lock_init(&pool->lock);
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < WORKER_LANE_COUNT; i++) {
         lane_init(&pool->lanes[i], pool);
     }
     *ret = pool;
@@ -123,7 +123,8 @@ static int thread_need(struct lane *lane, size_t waiting)
 
 static struct lane *lane_of(struct worker_pool *pool, const struct worker_task *task)
 {
-    return &pool->lanes[task->waits_for_tasks ? LANE_WAITING_TASKS : LANE_TASKS];
+    CHECK((unsigned)task->lane < WORKER_LANE_COUNT);
+    return &pool->lanes[task->lane];
 }
 
 /* With the lock. */
@@ -183,7 +184,7 @@ size_t worker_pool_busy(struct worker_pool *pool)
     size_t busy = 0;
     CHECK_MAGIC(pool, POOL_MAGIC);
     lock_take(&pool->lock);
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < WORKER_LANE_COUNT; i++) {
         busy += pool->lanes[i].running + pool->lanes[i].lost + pool->lanes[i].queued;
     }
     lock_release(&pool->lock);
@@ -208,11 +209,11 @@ void worker_pool_free(struct worker_pool *pool)
     CHECK_MAGIC(pool, POOL_MAGIC);
     lock_take(&pool->lock);
     pool->is_closing = true; /* no thread is added from now on */
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < WORKER_LANE_COUNT; i++) {
         CHECK(pthread_cond_broadcast(&pool->lanes[i].changed) == 0);
     }
     lock_release(&pool->lock);
-    for (size_t i = 0; i < LANES; i++) {
+    for (size_t i = 0; i < WORKER_LANE_COUNT; i++) {
         lane_clear(&pool->lanes[i]);
     }
     lock_destroy(&pool->lock);
@@ -222,54 +223,47 @@ void worker_pool_free(struct worker_pool *pool)
 
 /* ---- a fiber's function on a worker ---- */
 
-struct blocking { /* on the fiber's stack */
-    struct worker_task task;
-    struct loop_task back;
-    struct fiber *fiber;
-    struct loop *home;
-    int (*fn)(void *);
-    void *arg;
-    int result;
-    bool is_done;
-};
-
-static void blocking_back(struct loop_task *task)
+static void visit_back(struct loop_task *task)
 {
-    struct blocking *blocking = (struct blocking *)((char *)task - offsetof(struct blocking, back));
-    blocking->is_done = true;
-    fiber_wake(blocking->fiber);
+    struct worker_visit *visit =
+        (struct worker_visit *)((char *)task - offsetof(struct worker_visit, back));
+    visit->is_done = true;
+    fiber_wake(visit->fiber);
 }
 
-static void blocking_run(struct worker_task *task)
+static void visit_run(struct worker_task *task)
 {
-    struct blocking *blocking = (struct blocking *)task;
-    blocking->result = blocking->fn(blocking->arg);
-    loop_post(blocking->home, &blocking->back); /* the fiber may go on at once and end it */
+    struct worker_visit *visit = (struct worker_visit *)task;
+    visit->result = visit->fn(visit->arg);
+    loop_post(visit->home, &visit->back); /* the fiber may go on at once and end it */
 }
 
-int fiber_blocking_for(struct str identity, int (*fn)(void *), void *arg, struct sg_error *err)
+int fiber_visit_worker(struct worker_visit *visit, int (*fn)(void *), void *arg,
+                       struct sg_error *err)
 {
     struct fiber *fiber = fiber_self();
     CHECK(fiber != NULL);
-    struct loop *home = fiber_home(fiber);
-    CHECK(loop_pool(home) != NULL);
-    struct blocking blocking = {.task = {.run = blocking_run, .identity = identity},
-                                .back.run = blocking_back,
-                                .fiber = fiber,
-                                .home = home,
-                                .fn = fn,
-                                .arg = arg};
-    int code = worker_submit(loop_pool(home), &blocking.task, err);
+    struct worker_pool *pool = loop_pool(fiber_home(fiber));
+    CHECK(pool != NULL);
+    visit->task.run = visit_run;
+    visit->back.run = visit_back;
+    visit->fiber = fiber;
+    visit->home = fiber_home(fiber);
+    visit->fn = fn;
+    visit->arg = arg;
+    visit->is_done = false;
+    int code = worker_submit(pool, &visit->task, err);
     if (code != 0) {
         return code;
     }
     fiber_shield();
-    CHECK(fiber_park_for(&blocking.is_done, DEADLINE_NONE) == 0);
+    CHECK(fiber_park_for(&visit->is_done, DEADLINE_NONE) == 0);
     fiber_unshield();
-    return blocking.result;
+    return visit->result;
 }
 
 int fiber_blocking(int (*fn)(void *), void *arg, struct sg_error *err)
 {
-    return fiber_blocking_for((struct str){0}, fn, arg, err);
+    struct worker_visit visit = {.task.lane = WORKER_CORE};
+    return fiber_visit_worker(&visit, fn, arg, err);
 }

@@ -1,8 +1,8 @@
 /* Worker threads: where plugins may block and where CPU is burnt. One pool for the process.
  *
- * Two lanes.  A task that may sleep until other tasks have run says so (waits_for_tasks) and runs in a lane with threads
- *             of its own. The other lane's tasks wait for no task, so they always end; hence so do those that wait for
- *             them, however many there are: the pool cannot wait for itself.
+ * Lanes.      A task that sleeps until other tasks have run may do so for those of lower lanes only, and each lane has
+ *             threads of its own. Tasks of the lowest wait for no task, so they end; hence so do those of the next, however
+ *             many there are: the pool cannot wait for itself.
  * Shares.     Tasks on behalf of an identity have a share of each lane's threads and of its queue (half, if nothing else
  *             was said). Beyond it they wait for the identity's own tasks only, first come first served; identities take
  *             turns.
@@ -13,15 +13,23 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "loop/loop.h"
 
 #include <stddef.h>
 
 struct worker_pool;
 struct worker_tenant;
 
+enum worker_lane {
+    WORKER_CORE,         /* the core's own: resolving names */
+    WORKER_CALL,         /* calls of plugins that reach the network (WORKER_CORE) at most */
+    WORKER_WAITING_CALL, /* calls of plugins that may wait for calls of others */
+    WORKER_LANE_COUNT
+};
+
 struct worker_task { /* embedded by its owner, who keeps it until `run` has returned */
     void (*run)(struct worker_task *);
-    bool waits_for_tasks;
+    enum worker_lane lane;
     struct str identity; /* borrowed likewise; empty: nobody's, which has no share to keep to */
     struct worker_task *next; /* the pool's, as the tenant is */
     struct worker_tenant *tenant;
@@ -49,5 +57,19 @@ bool worker_withdraw(struct worker_pool *, struct worker_task *);
 
 /* Gives up the thread that is in this task's `run`; has no effect on one that has returned. Any thread. */
 void worker_give_up(struct worker_pool *, const struct worker_task *);
+
+/* A fiber's function on a worker thread: fiber_blocking() (loop/loop.h) for a task whose lane and identity the caller has
+ * set, and which others may give up. Waits likewise. */
+struct worker_visit {
+    struct worker_task task;
+    struct loop_task back; /* the rest is the pool's */
+    struct fiber *fiber;
+    struct loop *home;
+    int (*fn)(void *);
+    void *arg;
+    int result;
+    bool is_done;
+};
+int fiber_visit_worker(struct worker_visit *, int (*fn)(void *), void *arg, struct sg_error *err);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define POOL_MAGIC 0x504F4F4Cu /* "POOL" */
 
-enum { LANE_TASKS, LANE_WAITING_TASKS, LANES, TENANT_BUCKETS = 64 };
+enum { TENANT_BUCKETS = 64 };
 
 struct
     worker_tenant { /* an identity with tasks that run or wait in a lane; it ends with the last of them */
@@ -48,7 +48,7 @@ struct worker_pool {
     struct lock lock;
     size_t threads_max, queue_max, share;
     bool is_closing;
-    struct lane lanes[LANES];
+    struct lane lanes[WORKER_LANE_COUNT];
 };
 
 /* ---- worker_share.c ---- */

@@ -264,7 +264,7 @@ static void an_identity_fills_its_part_of_the_queue_only(void)
 
 static struct worker_pool *waited_on;
 
-/* Sleeps until a task of the other lane has run. */
+/* Sleeps until a task of a lower lane has run. */
 static void wait_for_a_task(struct worker_task *task)
 {
     struct named_task inner = task_of('i', "A", note_only);
@@ -285,7 +285,7 @@ static void tasks_that_wait_for_tasks_leave_them_a_thread(void)
 {
     struct worker_pool *pool = pool_begin(1, 10);
     struct named_task tasks[] = {task_of('o', "A", wait_for_a_task)};
-    tasks[0].task.waits_for_tasks = true;
+    tasks[0].task.lane = WORKER_CALL;
     waited_on = pool;
     submit_all(pool, tasks, 1);
     while (worker_pool_busy(pool) > 0) { /* for ever, if both stood in one queue */
