@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -205,6 +206,8 @@ static void tool_end(struct request *r, size_t index, struct collected *c, struc
         .outputs = c->outputs,
         .outputs_count = c->count};
     r->route.surface->call_end(r->talk, index, &result, out);
+    metrics_tool_call(r->gateway->metrics, r->active_tool->interceptor,
+                      c->failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
 }
 
 int tool_run(struct request *r, const struct surface_call *wanted, size_t index, struct buf *out,

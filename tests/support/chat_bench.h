@@ -27,7 +27,7 @@
           "\"function\":{\"name\":\"" name "\",\"arguments\":\"" arguments "\"}}]}")
 #define PIECE(index, arguments)                                                                    \
     CHUNK("{\"tool_calls\":[{\"index\":" index ",\"function\":{\"arguments\":\"" arguments "\"}}]" \
-                                                                                           "}")
+          "}")
 #define RUN_42 \
     CALL("0", "up_1", "code_interpreter", "{\\\"code\\\":\\\"40+2\\\"}") FINISH("tool_calls") DONE
 
