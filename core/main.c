@@ -1,13 +1,10 @@
-/* The command line: sandgate serve|check|describe|plugins|version. Messages go to standard error, results to standard
- * output; exit 0: done, 1: it failed, 2: the command line is wrong. */
+/* The command line: parsing it by the table of commands, which core/gateway/command_*.c carry out. Messages go to
+ * standard error, results to standard output; exit 0: done, 1: it failed, 2: the command line is wrong. */
 #include "base/check.h"
-#include "conf/conf.h"
-#include "gateway/gateway.h"
-#include "plugin/load.h"
+#include "gateway/command.h"
 
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char usage_text[] =
@@ -15,24 +12,22 @@ static const char usage_text[] =
     "\n"
     "  serve      serve with a configuration file\n"
     "  check      check a configuration file and the plugins that it names, and say what is wrong\n"
+    "  run        run code in a sandbox of a configuration file\n"
+    "  keygen     make a key for a client\n"
     "  plugins    list the plugins that are installed\n"
     "  describe   print a plugin's kinds and options\n"
     "  version    print the version\n"
     "\n"
     "Each takes --help.\n";
 
-struct command_line {
-    const char *config;
-    const char *listen;
-    const char *plugin_path;
-    const char *argument;
-};
+enum argument { ARGUMENT_NONE, ARGUMENT_ONE, ARGUMENT_OPTIONAL };
 
 struct command {
     const char *name;
     const char *help;
     int (*run)(const struct command_line *);
-    bool takes_argument;
+    const char *options; /* the letters of those that it takes, besides --help */
+    enum argument argument;
 };
 
 static int usage_error(const char *command, const char *what, const char *value)
@@ -41,112 +36,6 @@ static int usage_error(const char *command, const char *what, const char *value)
             command != NULL ? command : "", what, value, command != NULL ? command : "",
             command != NULL ? " " : "");
     return 2;
-}
-
-/* Reads the file; on failure all problems are printed. */
-static struct config *read_config(const struct command_line *line)
-{
-    struct conf_problems problems = {.file = line->config};
-    struct config *config = config_read(line->config, &problems);
-    if (config == NULL) {
-        fputs(problems.text.data, stderr);
-        fprintf(stderr, "sandgate: %zu problem%s in %s\n", problems.count,
-                problems.count == 1 ? "" : "s", line->config);
-    }
-    conf_problems_clear(&problems);
-    if (config != NULL && line->listen != NULL) {
-        config->server.listen = line->listen;
-    }
-    return config;
-}
-
-static int run_serve(const struct command_line *line)
-{
-    struct config *config = read_config(line);
-    if (config == NULL) {
-        return 1;
-    }
-    int code = gateway_serve(config);
-    config_free(config);
-    return code;
-}
-
-static int run_check(const struct command_line *line)
-{
-    struct config *config = read_config(line);
-    if (config == NULL) {
-        return 1;
-    }
-    struct http_server_options listen = {0};
-    struct sg_error err = {0};
-    int rc = gateway_check_listen(config, &listen, &err);
-    if (rc != 0) {
-        fprintf(stderr, "%s: %s\n", line->config, err.message);
-    } else {
-        printf("%s: good: %zu upstreams, %zu sandboxes, %zu searches, %zu interceptors\n",
-               line->config, config->upstreams_count, config->sandboxes_count,
-               config->searches_count, config->interceptors_count);
-    }
-    config_free(config);
-    return rc != 0;
-}
-
-static struct loader *loader_of(const struct command_line *line, struct arena *arena)
-{
-    const char **folders = arena_get(arena, 2 * sizeof *folders);
-    size_t count = 0;
-    if (line->plugin_path != NULL) {
-        folders[count++] = line->plugin_path;
-    }
-    const char *installed = loader_installed_folder(arena);
-    if (installed != NULL) {
-        folders[count++] = installed;
-    }
-    return loader_new(folders, count);
-}
-
-static int run_plugins(const struct command_line *line)
-{
-    struct arena *arena = arena_new(0);
-    struct loader *loader = loader_of(line, arena);
-    int code = 0;
-    for (const char *const *name = loader_list(loader, arena); *name != NULL; name++) {
-        const struct plugin_file *file;
-        struct sg_error err = {0};
-        if (loader_load(loader, *name, &file, &err) != 0) {
-            fprintf(stderr, "sandgate: %s\n", err.message);
-            code = 1;
-            continue;
-        }
-        printf("%-18s %-8s", file->name, file->version);
-        for (const struct sg_plugin **plugin = file->plugins; *plugin != NULL; plugin++) {
-            printf(" %s", plugin_kind_names[plugin_kind_of(*plugin)]);
-        }
-        printf("\n");
-    }
-    loader_free(loader);
-    arena_free(arena);
-    return code;
-}
-
-static int run_describe(const struct command_line *line)
-{
-    struct arena *arena = arena_new(0);
-    struct loader *loader = loader_of(line, arena);
-    const struct plugin_file *file;
-    struct sg_error err = {0};
-    int code = loader_load(loader, line->argument, &file, &err) == 0 ? 0 : 1;
-    if (code == 0) {
-        struct buf text = {0};
-        plugin_describe(file, &text);
-        fputs(text.data, stdout);
-        buf_clear(&text);
-    } else {
-        fprintf(stderr, "sandgate: %s\n", err.message);
-    }
-    loader_free(loader);
-    arena_free(arena);
-    return code;
 }
 
 static int run_version(const struct command_line *line)
@@ -164,23 +53,44 @@ static const struct command commands[] = {
      "containers.\n"
      "  --config FILE   default config.yaml\n"
      "  --listen A:P    instead of server.listen\n",
-     run_serve, false},
+     command_serve, "cl", ARGUMENT_NONE},
     {"check",
      "usage: sandgate check [--config FILE]\n"
      "\n"
      "Checks the file and the plugins that it names, all problems at once; opens nothing.\n",
-     run_check, false},
+     command_check, "c", ARGUMENT_NONE},
+    {"run",
+     "usage: sandgate run --sandbox NAME [--config FILE] [CODE | FILE | -]\n"
+     "\n"
+     "Runs code in a fresh container of a configured sandbox and deletes the container. The code "
+     "is\n"
+     "the argument, the file of that name if there is one, or standard input.\n"
+     "  --sandbox NAME  an entry of 'sandboxes'\n"
+     "  --config FILE   default config.yaml; checked as a whole, but only this sandbox is opened\n"
+     "\n"
+     "Exit codes: 0; 1 the code raised; 2 the command line is wrong; 3 the sandbox or the file of\n"
+     "its configuration failed; 128 and the signal's number, when it was interrupted.\n",
+     command_run, "cs", ARGUMENT_OPTIONAL},
+    {"keygen",
+     "usage: sandgate keygen [--name NAME]\n"
+     "\n"
+     "Prints a fresh key for a client, and the line under auth.keys that makes the gateway know "
+     "it.\n"
+     "The key is kept nowhere.\n"
+     "  --name NAME     whose it is: the identity; default client\n",
+     command_keygen, "n", ARGUMENT_NONE},
     {"plugins",
      "usage: sandgate plugins [--plugin-path FOLDER]\n"
      "\n"
      "Lists the installed plugins with version and kinds.\n",
-     run_plugins, false},
+     command_plugins, "p", ARGUMENT_NONE},
     {"describe",
      "usage: sandgate describe PLUGIN [--plugin-path FOLDER]\n"
      "\n"
-     "Prints a plugin's kinds and options.\n",
-     run_describe, true},
-    {"version", "usage: sandgate version\n", run_version, false},
+     "Prints a plugin's kinds and options; for the name 'core' the sections of the "
+     "configuration.\n",
+     command_describe, "p", ARGUMENT_ONE},
+    {"version", "usage: sandgate version\n", run_version, "", ARGUMENT_NONE},
 };
 
 static const struct command *find_command(const char *name)
@@ -193,17 +103,32 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static const char *name_of(const struct option *options, int letter)
+{
+    for (; options->name != NULL; options++) {
+        if (options->val == letter) {
+            return options->name;
+        }
+    }
+    return "";
+}
+
 /* Options may stand before and after the argument. Returns -1 to go on, else the exit code. */
 static int parse(const struct command *command, int argc, char **argv, struct command_line *line)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                             {"listen", required_argument, NULL, 'l'},
                                             {"plugin-path", required_argument, NULL, 'p'},
+                                            {"name", required_argument, NULL, 'n'},
+                                            {"sandbox", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     opterr = 0;
     int option;
-    while ((option = getopt_long(argc, argv, ":c:l:p:h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":c:l:p:n:s:h", options, NULL)) != -1) {
+        if (option > 'a' && option != 'h' && strchr(command->options, option) == NULL) {
+            return usage_error(command->name, "takes no option", name_of(options, option));
+        }
         switch (option) {
         case 'c':
             line->config = optarg;
@@ -213,6 +138,12 @@ static int parse(const struct command *command, int argc, char **argv, struct co
             break;
         case 'p':
             line->plugin_path = optarg;
+            break;
+        case 'n':
+            line->name = optarg;
+            break;
+        case 's':
+            line->sandbox = optarg;
             break;
         case 'h':
             fputs(command->help, stdout);
@@ -224,13 +155,16 @@ static int parse(const struct command *command, int argc, char **argv, struct co
         }
     }
     int left = argc - optind;
-    if (command->takes_argument && left != 1) {
+    if (command->argument == ARGUMENT_ONE && left != 1) {
         fprintf(stderr, "sandgate %s: name one plugin; see sandgate %s --help\n", command->name,
                 command->name);
         return 2;
     }
-    if (!command->takes_argument && left > 0) {
+    if (command->argument == ARGUMENT_NONE && left > 0) {
         return usage_error(command->name, "takes no argument, not", argv[optind]);
+    }
+    if (left > 1) {
+        return usage_error(command->name, "takes one argument; there is also", argv[optind + 1]);
     }
     line->argument = left > 0 ? argv[optind] : NULL;
     return -1;

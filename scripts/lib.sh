@@ -17,6 +17,8 @@ packages_missing() {
     while read -r group names; do
         [[ $group == \#* || " $wanted_groups " != *" $group "* ]] && continue
         for name in $names; do
+            [[ $name == */* ]] && command -v "${name#*/}" >/dev/null && continue
+            name=${name%/*}
             [[ -n ${seen[$name]-} ]] && continue
             seen[$name]=1
             status=$(dpkg-query --show --showformat='${db:Status-Status}' "$name" 2>/dev/null || true)

@@ -27,10 +27,10 @@ url=http://127.0.0.1:$port
 work=$(mktemp -d)
 chmod 711 "$work" # the gateway's user reads its configuration there
 gateway=
-gateway_stop() { # one SIGTERM: it finishes what is in progress and deletes its containers; sets `ended_with`
+ended_with=0 # the gateway
+gateway_stop() { # one SIGTERM: it finishes what is in progress and deletes its containers
     [[ -n $gateway ]] || return 0
     kill -TERM "$gateway" 2>/dev/null || true
-    ended_with=0
     wait "$gateway" || ended_with=$?
     gateway=
 }
@@ -102,7 +102,7 @@ gateway_start() { # gateway_start CONFIG: 0 once it serves; its log goes on thro
     # In a session of its own, so that Ctrl-C reaches this script alone, which then ends it with one SIGTERM.
     env -i PATH="$PATH" HOME=/nonexistent LANG=C.UTF-8 ${UPSTREAM_KEY:+UPSTREAM_KEY="$UPSTREAM_KEY"} \
         setsid setpriv --pdeathsig TERM "${as_user[@]}" \
-        "$binary" serve --config "$1" --listen "127.0.0.1:$port" >/dev/null 2>"$work/log" </dev/null &
+        "$binary" serve --config "$1" --listen "127.0.0.1:$port" >/dev/null 2>"$work/log" </dev/null 3<&- &
     gateway=$!
     exec 3<"$work/log"
     : >"$work/start.log"
@@ -213,8 +213,9 @@ if [[ -n $once ]]; then
     exit 0
 fi
 what_to_try
-tail -n 0 -f --pid="$gateway" "$work/requests.log" &
-ended_with=0
+kill "$log_copy"
+cat <&3 &
+wait "$!" # until the gateway ends, or a signal comes
 wait "$gateway" || ended_with=$?
 gateway=
 fail "the gateway ended by itself with code $ended_with"

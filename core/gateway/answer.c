@@ -36,8 +36,8 @@ int answer_preflight(struct request *r, struct sg_error *err)
         err->status = 405;
         return err->code;
     }
-    fields[count++] =
-        (struct http_answer_field){STR("access-control-allow-methods"), STR("GET, POST, OPTIONS")};
+    fields[count++] = (struct http_answer_field){STR("access-control-allow-methods"),
+                                                 STR("GET, POST, DELETE, OPTIONS")};
     fields[count++] = (struct http_answer_field){STR("access-control-max-age"), STR("600")};
     struct str wanted =
         http_head_get(http_request_head(r->exchange), "access-control-request-headers");

@@ -49,6 +49,16 @@ static int check_key(struct request *r, struct sg_error *err)
     if (found == NULL) {
         return refuse(err, 401, "invalid_api_key", "The API key is not one of this gateway's.");
     }
+    bool wants_metrics = r->route.kind == ROUTE_METRICS;
+    if (wants_metrics && !found->for_metrics) {
+        return refuse(err, 403, "key_not_for_metrics",
+                      "This key does not open /metrics: its operator can make one that does, with "
+                      "'use: metrics'.");
+    }
+    if (!wants_metrics && found->for_metrics) {
+        return refuse(err, 403, "key_for_metrics_only",
+                      "This key opens /metrics and nothing else.");
+    }
     r->identity = str_of(found->name);
     return 0;
 }
@@ -82,7 +92,7 @@ static bool host_is_known(struct request *r, struct str host)
             return true;
         }
     }
-    return str_eq_nocase(name, r->gateway->listen_host);
+    return str_eq_nocase(name, str_of(r->gateway->listen_host));
 }
 
 static int check_browser(struct request *r, struct sg_error *err)
@@ -108,5 +118,8 @@ static int check_browser(struct request *r, struct sg_error *err)
 
 int authenticate(struct request *r, struct sg_error *err)
 {
+    if (r->route.kind == ROUTE_METRICS && r->gateway->config->server.metrics_open) {
+        return 0; /* whoever reaches the address */
+    }
     return r->gateway->config->auth.mode == AUTH_KEYS ? check_key(r, err) : check_browser(r, err);
 }

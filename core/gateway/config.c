@@ -56,11 +56,16 @@ static const struct sg_option server_options[] = {
      .min = "1",
      .max = "1024",
      .help = "Most threads for plugins that block."},
+    {.name = "metrics_open",
+     .type = SG_BOOL,
+     SG_FIELD(struct server_config, metrics_open),
+     .def = "false",
+     .help = "true: whoever reaches the address may read /metrics, without a key."},
     {0},
 };
 
 struct auth_key_text {
-    const char *name, *sha256, *key;
+    const char *name, *sha256, *key, *use;
 };
 
 struct auth_text {
@@ -84,6 +89,12 @@ static const struct sg_option auth_key_options[] = {
      .flags = SG_SECRET,
      SG_FIELD(struct auth_key_text, key),
      .help = "The key itself, usually from the environment."},
+    {.name = "use",
+     .type = SG_CHOICE,
+     SG_FIELD(struct auth_key_text, use),
+     .def = "requests",
+     .choices = "requests|metrics",
+     .help = "metrics: the key opens /metrics and nothing else; requests: everything but that."},
     {0},
 };
 
@@ -256,6 +267,7 @@ static void read_key(struct config *config, const struct auth_key_text *text,
         sha256(str_of(text->key), key->sha256);
     }
     key->name = text->name;
+    key->for_metrics = strcmp(text->use, "metrics") == 0;
     config->auth.keys_count++;
 }
 
@@ -338,4 +350,31 @@ void config_free(struct config *config)
     }
     loader_free(config->loader);
     arena_free(config->arena);
+}
+
+/* ---- describing ---- */
+
+static const struct config_section own_sections[] = {
+    {"server", "Where the gateway serves, and its limits as a whole.", server_options, NULL},
+    {"auth", "Who may use it.", auth_options, NULL},
+    {"sessions", "How long containers live, and how many there may be.", sessions_options, NULL},
+    {"loop", "What one request with tools of ours may use.", loop_options, NULL},
+};
+
+static void put_section(const struct config_section *section, const char *before, struct buf *out)
+{
+    (void)buf_printf(out, "%s%s\n%s\n\noptions:\n", before, section->name,
+                     section->help); /* overflow shows in the buffer */
+    options_describe(section->options, out);
+    (void)buf_puts(out, section->more != NULL ? section->more : "");
+}
+
+void config_describe(struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(own_sections); i++) {
+        put_section(&own_sections[i], i == 0 ? "" : "\n", out);
+    }
+    for (size_t i = 0; i < CONFIG_PLUGIN_SECTIONS; i++) {
+        put_section(&config_plugin_sections[i], "\n", out);
+    }
 }

@@ -16,6 +16,7 @@ enum auth_mode { AUTH_KEYS, AUTH_NONE };
 struct auth_key {
     const char *name; /* the identity; two keys of one name are one identity */
     uint8_t sha256[SHA256_BYTES];
+    bool for_metrics; /* opens /metrics, and nothing else */
 };
 
 struct server_config {
@@ -27,6 +28,7 @@ struct server_config {
     int64_t request_timeout_ms;
     int64_t drain_ms;
     int64_t workers;
+    bool metrics_open;
 };
 
 struct auth_config {
@@ -110,6 +112,18 @@ void config_free(struct config *); /* NULL is fine; instances must be closed */
 bool model_matches(const char *pattern, struct str model);
 /* Is a name in a list ended by NULL? */
 bool list_has(const char *const *list, struct str name);
+
+/* What `sandgate describe core` prints: the sections and their keys, from the tables that read them. */
+void config_describe(struct buf *out);
+
+struct config_section { /* one that the file may have */
+    const char *name, *help;
+    const struct sg_option *options;
+    const char
+        *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
+};
+enum { CONFIG_PLUGIN_SECTIONS = 4 };
+extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

@@ -3,8 +3,10 @@
 #include "gateway/request.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +82,7 @@ static int take_lease(struct request *r, struct sg_error *err)
 struct loss_sink {
     struct request *request;
     const struct sg_sink *to;
+    bool has_raised;
 };
 
 static int announce_loss(struct loss_sink *sink, struct sg_error *err)
@@ -99,8 +102,32 @@ static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,
                       struct sg_error *err)
 {
     struct loss_sink *sink = ctx;
+    sink->has_raised = sink->has_raised || kind == SG_OUT_EXCEPTION;
     int rc = announce_loss(sink, err);
     return rc == 0 ? sink->to->event(sink->to->ctx, kind, data, len, err) : rc;
+}
+
+static void count_sandbox_error(const struct request *r, int code)
+{
+    if (code != 0 && code != SG_E_CANCELLED) {
+        metrics_sandbox_error(r->gateway->metrics, r->active_tool->interceptor->sandbox, code);
+    }
+}
+
+static void count_run(const struct request *r, int code, bool has_raised, int64_t us)
+{
+    enum metric_run outcome = METRIC_RUN_FAILED;
+    if (code == 0) {
+        outcome = has_raised ? METRIC_RUN_RAISED : METRIC_RUN_COMPLETED;
+    } else if (code == SG_E_TIMEOUT) {
+        outcome = METRIC_RUN_TIMEOUT;
+    } else if (code == SG_E_GONE || code == SG_E_GONE_BEFORE) {
+        outcome = METRIC_RUN_GONE;
+    } else if (code == SG_E_CANCELLED) {
+        outcome = METRIC_RUN_CANCELLED;
+    }
+    metrics_run(r->gateway->metrics, r->active_tool->interceptor->sandbox, outcome, us);
+    count_sandbox_error(r, code);
 }
 
 static int run_code(struct sg_call *call, const struct sg_run *wanted, const struct sg_sink *to,
@@ -111,6 +138,7 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (rc == 0) {
         rc = take_lease(r, err);
         if (rc != 0 && r->active_tool->interceptor->sandbox != NULL) {
+            count_sandbox_error(r, rc);
             return report(r, r->active_tool->interceptor->sandbox->instance, "create",
                           "The sandbox could not be made.", err);
         }
@@ -123,9 +151,11 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
         run.timeout_ms = r->active_tool->interceptor->sandbox->run_timeout_ms;
     }
     r->ran_tools = true;
-    struct loss_sink sink = {r, to};
+    struct loss_sink sink = {.request = r, .to = to};
     struct sg_sink passing = {pass_event, &sink};
+    int64_t began_us = clock_us();
     rc = lease_run(r->lease, &run, &passing, err);
+    count_run(r, rc, sink.has_raised, clock_us() - began_us);
     struct sg_error ignored = {0};
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
@@ -208,6 +238,7 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
     query->country = wanted->country != NULL ? arena_copy(arena, str_of(wanted->country)) : NULL;
     query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
     rc = call_run(inner, invoke_search, query, sink, err);
+    metrics_search(r->gateway->metrics, service, rc != 0);
     return rc == 0 ? 0 : report(r, service->instance, "search", "The search failed.", err);
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -205,6 +206,8 @@ static int calls_run(struct request *r, struct turns *turns, const struct surfac
             over = over || repeats;
         } else {
             over = true;
+            metrics_tool_call(r->gateway->metrics, r->tools[turn->calls[i].offer].interceptor,
+                              METRIC_CALL_REFUSED);
             tool_refuse(r, i, &turns->out);
         }
         if (rc == 0) {

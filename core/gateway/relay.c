@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX };
@@ -25,6 +26,21 @@ static bool field_goes_down(const struct upstream_call *call, struct str name)
         }
     }
     return !http_is_hop_by_hop(name, (struct str){0});
+}
+
+/* Two lengths are two readings of one answer: neither is passed on. */
+static int check_length(struct request *r, const struct upstream_call *call, struct sg_error *err)
+{
+    struct str first = upstream_field(call, "content-length");
+    for (size_t i = 0; i < call->fields_count; i++) {
+        if (str_eq_nocase(call->fields[i].name, STR("content-length")) &&
+            !str_eq(call->fields[i].value, first)) {
+            snprintf(r->cause, sizeof r->cause, "the upstream sent two different Content-Length");
+            return error_set(err, SG_E_UNAVAILABLE,
+                             "The model server's answer cannot be understood.");
+        }
+    }
+    return 0;
 }
 
 /* The upstream's own length, where its framing was one: the client then sees the same. */
@@ -110,6 +126,9 @@ int relay_serve(struct request *r, struct sg_error *err)
     int rc = relay_call(r, &call, err);
     if (rc == 0 && call.status == 401 && r->upstream->api_key != NULL) {
         rc = upstream_call_failed(&call, err); /* its text may show a part of the operator's key */
+    }
+    if (rc == 0) {
+        rc = check_length(r, &call, err);
     }
     if (rc == 0) {
         rc = relay_head(r, &call, err);

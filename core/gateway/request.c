@@ -111,10 +111,16 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_MODELS || r->route.kind == ROUTE_MODEL) {
         return models_answer(r, err);
     }
+    if (r->route.kind == ROUTE_SESSIONS || r->route.kind == ROUTE_SESSION) {
+        return sessions_answer(r, err);
+    }
+    if (r->route.kind == ROUTE_METRICS) {
+        return metrics_answer(r, err);
+    }
     return request_serve_model(r, err);
 }
 
-static void request_log(struct request *r)
+static void request_log(struct request *r, int64_t us)
 {
     const struct http_head *head = http_request_head(r->exchange);
     int status = http_answer_status(r->exchange);
@@ -125,7 +131,7 @@ static void request_log(struct request *r)
     log_str(&line, "method", head->method);
     log_str(&line, "path", head->path);
     log_int(&line, "status", status != 0 ? status : 499);
-    log_int(&line, "ms", (clock_us() - r->began_us) / 1000);
+    log_int(&line, "ms", us / 1000);
     log_int(&line, "bytes", (int64_t)http_answer_bytes(r->exchange));
     if (r->identity.len > 0) {
         log_str(&line, "identity", r->identity);
@@ -159,7 +165,9 @@ static void request_end(struct request *r)
     CHECK_MAGIC(r, REQUEST_MAGIC);
     lease_release(r->lease);
     hooks_done(r);
-    request_log(r);
+    int64_t us = clock_us() - r->began_us;
+    request_log(r, us);
+    request_count(r, us);
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);
     }

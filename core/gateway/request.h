@@ -18,6 +18,9 @@ enum route_kind {
     ROUTE_RELAY,   /* routed by the body's model and passed on */
     ROUTE_MODELS,
     ROUTE_MODEL, /* one of them */
+    ROUTE_SESSIONS,
+    ROUTE_SESSION, /* one of them */
+    ROUTE_METRICS,
     ROUTE_LIVE,
     ROUTE_READY
 };
@@ -132,6 +135,13 @@ int loop_serve(struct request *, struct sg_error *err);
 
 /* models.c */
 int models_answer(struct request *, struct sg_error *err);
+
+/* sessions.c */
+int sessions_answer(struct request *, struct sg_error *err);
+
+/* metrics_answer.c */
+int metrics_answer(struct request *, struct sg_error *err);
+void request_count(const struct request *, int64_t us);
 
 /* answer.c */
 void answer_failure(struct request *, const struct sg_error *);

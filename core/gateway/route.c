@@ -63,6 +63,13 @@ static bool find_own(struct request *r, struct str path, struct str whole)
         r->route.kind = ROUTE_LIVE;
     } else if (str_is(whole, "/health/ready")) {
         r->route.kind = ROUTE_READY;
+    } else if (str_is(whole, "/metrics")) {
+        r->route.kind = ROUTE_METRICS;
+    } else if (str_is(path, "/sessions")) {
+        r->route.kind = ROUTE_SESSIONS;
+    } else if (str_starts(path, STR("/sessions/")) && path.len > 10) {
+        r->route.kind = ROUTE_SESSION;
+        r->route.allow = "DELETE";
     } else if (str_is(path, "/models")) {
         r->route.kind = ROUTE_MODELS;
     } else if (str_starts(path, STR("/models/")) && path.len > 8) {

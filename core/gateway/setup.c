@@ -1,6 +1,6 @@
 /* The sections whose entries name plugins: upstreams, sandboxes, searches, interceptors. Each entry is read by two
  * tables: the core's keys, and the plugin's options. */
-#include "gateway/config.h"
+#include "gateway/setup_options.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -16,6 +16,8 @@ struct setup {
     struct conf_problems *problems;
 };
 
+<<<<<<< HEAD
+=======
 struct upstream_text {
     const char *name, *plugin, *base_url, *api_key, *stream, *last_turn, *usage;
     const char *const *models, *const *surfaces;
@@ -173,6 +175,7 @@ static const struct sg_option interceptor_options[] = {
     {0},
 };
 
+>>>>>>> rules
 /* Names of a map's keys that the table does not know: left to the other table. */
 static const char *const *keys_not_in(const struct sg_option *table, const struct conf_node *map,
                                       struct arena *arena)
@@ -542,10 +545,16 @@ static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
     return folders;
 }
 
+static size_t count_entries(const struct conf_node *root, const char *section)
+{
+    const struct conf_node *list = conf_get(root, section);
+    return list != NULL && list->type == CONF_LIST ? list->count : 0;
+}
+
 static void names_unique(struct setup *s, const struct conf_node *root, const char *section)
 {
-    const struct conf_node *list = NULL;
-    size_t count = section_entries(s, root, section, &list);
+    const struct conf_node *list = conf_get(root, section);
+    size_t count = count_entries(root, section);
     for (size_t i = 0; i < count; i++) {
         const struct conf_node *name =
             list->items[i]->type == CONF_MAP ? conf_get(list->items[i], "name") : NULL;
@@ -574,12 +583,6 @@ static void read_section(struct setup *s, const struct conf_node *root, const ch
             read(s, list->items[i]);
         }
     }
-}
-
-static size_t count_entries(const struct conf_node *root, const char *section)
-{
-    const struct conf_node *list = conf_get(root, section);
-    return list != NULL && list->type == CONF_LIST ? list->count : 0;
 }
 
 size_t config_read_plugins(struct config *config, const struct conf_node *root,

@@ -3,17 +3,40 @@
 #include "gateway/upstream.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "gateway/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4, ERROR_BODY_BYTES_MAX = 64 * 1024 };
 
+/* For the metrics; 0 is a failure, else the status of an answer. */
+static void count_fault(struct request *r, int status, int code)
+{
+    enum metric_fault fault = METRIC_FAULT_BROKEN;
+    if (status == 0 && code == SG_E_CANCELLED) {
+        return; /* the client's doing */
+    }
+    if (status == 0) {
+        fault = code == SG_E_UNAVAILABLE ? METRIC_FAULT_UNREACHABLE
+                : code == SG_E_TIMEOUT   ? METRIC_FAULT_TIMEOUT
+                                         : METRIC_FAULT_BROKEN;
+    } else if (status < 600) {
+        fault = status == 429                    ? METRIC_FAULT_LIMITED
+                : status == 401 || status == 403 ? METRIC_FAULT_REFUSED
+                : status >= 500                  ? METRIC_FAULT_SERVER
+                                                 : METRIC_FAULT_CLIENT;
+    }
+    metrics_upstream_fault(r->gateway->metrics, r->upstream, fault);
+}
+
 /* A fault of the connection: the detail is kept for the log, the client hears what it can use. */
 static int hide_detail(struct request *r, struct sg_error *err)
 {
+    count_fault(r, 0, err->code);
     if (err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
     }
@@ -145,7 +168,8 @@ static int begin_plugin(struct upstream_call *call, struct str body, bool stream
 int upstream_call_begin(struct request *r, struct str body, bool intercepted,
                         struct upstream_call *ret, struct sg_error *err)
 {
-    *ret = (struct upstream_call){.request = r};
+    *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
+    metrics_upstream_call(r->gateway->metrics, r->upstream, intercepted);
     bool stream = body_asks_for_stream(r) && !(intercepted && r->upstream->replay);
     return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
                                          : begin_http(ret, body, intercepted, err);
@@ -186,13 +210,13 @@ static int plugin_head(struct upstream_call *call, struct str text, struct sg_er
     return 0;
 }
 
-/* The next output of a plugin that matters here. 1: data, 0: the end. */
+/* The next output of a plugin that matters here. 1: data, 0: the end, < 0: minus the failure's code. */
 static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
 {
     for (;;) {
         int rc = call_next(call->plugin, ret);
         if (rc < 0) {
-            return error_set(err, -rc, "The request was given up.");
+            return -error_set(err, -rc, "The request was given up.");
         }
         if (rc == 1 && ret->kind != SG_OUT_DATA && ret->kind != SG_OUT_HEAD) {
             continue;
@@ -273,6 +297,11 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
         call->status = reply.status;
         call->fields = reply.fields;
         call->fields_count = reply.fields_count;
+    }
+    struct request *r = call->request;
+    metrics_upstream_first_byte(r->gateway->metrics, r->upstream, clock_us() - call->began_us);
+    if (call->status >= 400) {
+        count_fault(r, call->status, 0);
     }
     call->is_stream = says_stream(call);
     return 0;

@@ -10,6 +10,7 @@ struct upstream_call {
     struct fetch *fetch;    /* an HTTP upstream's */
     struct sg_call *plugin; /* an upstream plugin's */
     struct str held;        /* a plugin's first piece, read for want of a head */
+    int64_t began_us;
     int status;
     const struct fetch_field *fields;
     size_t fields_count;

@@ -212,7 +212,8 @@ void listener_stop(struct server_loop *home)
     if (!home->is_accepting) {
         return;
     }
-    while (accept_one(home)) { /* clients whose connection the kernel has accepted already */
+    while (!home->is_shared &&
+           accept_one(home)) { /* clients whose connection the kernel has accepted already */
     }
     home->is_accepting = false;
     (void)event_del(&home->accept_event); /* has no effect on one that is not added */

@@ -109,6 +109,27 @@ static int listener_bind(const struct http_server_options *options, struct serve
     return 0;
 }
 
+/* One listening socket for all: each loop has a descriptor of its own to it. */
+static int share_all(const struct http_server_options *options, struct http_server *server,
+                     struct sg_error *err)
+{
+    for (size_t i = 0; i < server->loops_count; i++) {
+        struct server_loop *home = &server->loops[i];
+        home->is_shared = true;
+        home->listen_fd =
+            i == 0 ? options->listen_fd : fcntl(server->loops[0].listen_fd, F_DUPFD_CLOEXEC, 0);
+        home->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (home->listen_fd < 0 || home->spare_fd < 0 ||
+            fcntl(home->listen_fd, F_SETFL, O_NONBLOCK) != 0 ||
+            !option_set(home->listen_fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
+            !option_set(home->listen_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES)) {
+            return cannot_listen(options, err);
+        }
+    }
+    CHECK(port_read(options->listen_fd, &server->port) == 0);
+    return 0;
+}
+
 static int bind_all(const struct http_server_options *given, struct http_server *server,
                     struct sg_error *err)
 {
@@ -183,7 +204,8 @@ int http_server_new(const struct http_server_options *options, struct http_serve
     for (size_t i = 0; i < server->loops_count; i++) {
         server_loop_init(&server->loops[i], server, options->loops[i]);
     }
-    int code = bind_all(options, server, err);
+    int code =
+        options->listen_fd != 0 ? share_all(options, server, err) : bind_all(options, server, err);
     if (code != 0) {
         server_unref(server);
         return code;

@@ -28,6 +28,7 @@ typedef void http_handler(void *ctx, struct http_exchange *);
 struct http_server_options {
     struct sockaddr_storage address;
     socklen_t address_len;
+    int listen_fd; /* listens at the address already: taken over, by failures too; 0: none */
     struct loop *const *loops; /* borrowed */
     size_t loops_count;
     http_handler *handle;
@@ -35,7 +36,8 @@ struct http_server_options {
 };
 
 /* Binds (once without SO_REUSEPORT, so that a second process fails with a clear SG_E_CONFIG message naming the
- * address), then a listener for each loop. Does not accept yet. */
+ * address), then a listener for each loop. With listen_fd nothing is bound: all loops accept on duplicates of it, and what
+ * nobody has accepted at the end stays for the next process. Does not accept yet. */
 int http_server_new(const struct http_server_options *, struct http_server **ret,
                     struct sg_error *err);
 void http_server_start(struct http_server *); /* accepts on every loop */

@@ -39,6 +39,7 @@ struct server_loop {
     int listen_fd;
     int spare_fd; /* given up for a moment where accept() meets EMFILE */
     bool is_accepting, is_draining;
+    bool is_shared; /* the socket is somebody else's too, who hands it to the next process */
     struct event accept_event, retry_event;
     TAILQ_HEAD(, connection) connections;
     TAILQ_HEAD(, connection) idle; /* the longest idle first */

@@ -75,6 +75,11 @@ static void put_options(struct buf *out, const struct sg_option *options, size_t
     }
 }
 
+void options_describe(const struct sg_option *options, struct buf *out)
+{
+    put_options(out, options, 0);
+}
+
 static void put_tools(struct buf *out, const struct sg_interceptor_ops *ops)
 {
     if (ops == NULL || ops->tools == NULL) {

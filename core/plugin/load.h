@@ -65,5 +65,7 @@ const char *const *loader_list(struct loader *, struct arena *);
 /* What `sandgate describe` prints for a file's plugins, as text. */
 struct buf;
 void plugin_describe(const struct plugin_file *, struct buf *out);
+/* The lines for a table of options, in the same form. */
+void options_describe(const struct sg_option *, struct buf *out);
 
 #endif

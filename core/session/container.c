@@ -18,18 +18,19 @@ static int64_t life_of(const struct registry *registry, const struct sandbox *sa
 {
     int64_t idle_ms = registry->options.idle_timeout_ms;
     idle_ms = sandbox->keep_ms > idle_ms ? sandbox->keep_ms : idle_ms;
-    return idle_ms + sandbox->run_timeout_ms + LIFE_SLACK_MS;
+    return idle_ms + sandbox->run_timeout_ms + registry->options.life_slack_ms;
 }
 
 struct container *container_new(struct registry *registry, const struct lease *lease,
-                                const struct table_ref *ref, struct loop *home)
+                                const struct table_reply *created, struct loop *home)
 {
     struct container *container = check_alloc(calloc(1, sizeof *container));
     char random[RANDOM_ID_BYTES];
     container->magic = CONTAINER_MAGIC;
     container->refs = 2; /* of the registry's list, and of the message */
     container->registry = registry;
-    container->ref = *ref;
+    container->ref = created->ref;
+    container->carries_loss = created->loss;
     container->sandbox = lease->sandbox;
     container->is_session = lease->is_session;
     container->life_ms = life_of(registry, lease->sandbox);
@@ -44,6 +45,8 @@ struct container *container_new(struct registry *registry, const struct lease *l
     container->identity = check_alloc(strdup(lease->identity));
     container->request_id =
         lease->request_id == NULL ? NULL : check_alloc(strdup(lease->request_id));
+    container->session_id =
+        lease->session_id == NULL ? NULL : check_alloc(strdup(lease->session_id));
     container->created_unix_s = clock_unix_s();
     list_init(&container->waiters);
     list_init(&container->turns);
@@ -73,6 +76,7 @@ void container_unref(struct container *container)
         container->magic = 0;
         free(container->identity);
         free(container->request_id);
+        free(container->session_id);
         free(container->handle);
         free(container);
     }

@@ -75,14 +75,20 @@ static void handover_finish(struct handover *handover, bool is_over)
     free(handover);
 }
 
+/* Can the interrupt not hit the next run any more? One that ran out of time may still be on its way. */
+static bool interrupt_is_over(struct sg_call *interrupt)
+{
+    struct sg_error err = {0};
+    return interrupt == NULL || (drain(interrupt) && call_result(interrupt, &err) != SG_E_TIMEOUT);
+}
+
 static void handover_run(void *arg)
 {
     struct handover *handover = arg;
     fiber_set_deadline(fiber_self(),
                        deadline_in(handover->container->registry->options.interrupt_ms));
     struct sg_call *interrupt = interrupt_start(handover);
-    bool is_over = drain(handover->call);
-    is_over = is_over && (interrupt == NULL || drain(interrupt));
+    bool is_over = drain(handover->call) && interrupt_is_over(interrupt);
     call_end(interrupt);
     handover_finish(handover, is_over);
 }

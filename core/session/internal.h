@@ -19,10 +19,8 @@
 
 #define CONTAINER_ID_PREFIX "cntr_sg"
 #define LABEL_PREFIX "sg-"
-#define LIFE_SLACK_MS 60000 /* a provider's life of a container beyond what we need */
 #define TOUCH_SLACK_MS \
-    30000 /* life is pushed on when it is so much (at most) shorter than a new one */
-#define RUN_SLACK_MS 5000 /* a run's call lasts so much longer than the run may */
+    30000               /* life is pushed on when it is so much (at most) shorter than a new one */
 #define ABANDON_MS 2000 /* a call that has not returned so long after its deadline is left behind */
 #define FILE_MS 60000   /* a file operation */
 #define DELETIONS_MAX 64 /* at one time */
@@ -69,11 +67,11 @@ struct container {
 
     /* Settings, copied at its creation (the sandbox is read-only), and not changed any more. */
     const struct sandbox *sandbox;
-    bool is_session;
+    bool is_session, carries_loss;   /* carries_loss: whether there may be a loss to take */
     int64_t life_ms, life_needed_ms; /* of a new one; left at the start of a run */
     char id[TABLE_ID_BYTES];         /* the clients' */
     char label[sizeof LABEL_PREFIX - 1 + RANDOM_ID_BYTES]; /* the provider's */
-    char *identity, *request_id;
+    char *identity, *request_id, *session_id;              /* the last is NULL without a session */
     int64_t created_unix_s;
     char *handle; /* a secret; written once, by the creation, before it is READY or CLOSING */
 
@@ -225,7 +223,7 @@ void reaper_init(struct registry *);
 
 /* ---- acting on containers; under the lock ---- */
 
-struct container *container_new(struct registry *, const struct lease *, const struct table_ref *,
+struct container *container_new(struct registry *, const struct lease *, const struct table_reply *,
                                 struct loop *home);
 struct container *container_ref(struct container *);
 void container_unref(struct container *); /* NULL is fine */
@@ -256,6 +254,11 @@ void container_run_ended(struct container *, int code, int64_t call_deadline);
 
 /* ---- leases ---- */
 
+/* What a session's container is called in the table. The sandbox is part of it: code that is meant for one sandbox never
+ * runs in another because a session of that id is there. */
+void session_key(struct str identity, struct str session_id, const struct sandbox *,
+                 uint8_t key[TABLE_KEY_BYTES]);
+
 struct lease {
     uint32_t magic;
     struct registry *registry;
@@ -263,8 +266,8 @@ struct lease {
     uint8_t key[TABLE_KEY_BYTES];
     bool is_session;
     const struct sandbox *sandbox;
-    char *identity, *request_id;
-    struct container *container; /* with a reference and a lease; it may be dead */
+    char *identity, *request_id, *session_id; /* the last is NULL without a session */
+    struct container *container;              /* with a reference and a lease; it may be dead */
     char container_id[TABLE_ID_BYTES];
     int64_t keep_ms;
     bool has_lost; /* ephemeral: a loss not yet taken */

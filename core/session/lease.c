@@ -11,13 +11,11 @@ struct
     struct fiber *fiber;
 };
 
-/* What the container is called in the table. The sandbox is part of it: code that is meant for one sandbox never runs in
- * another because a session of that id is there. An ephemeral one has a key that nobody can name. */
+/* An ephemeral container has a key that nobody can name. */
 static void lease_choose_key(struct lease *lease, struct str session_id)
 {
     if (lease->is_session) {
-        struct str parts[] = {str_of(lease->identity), session_id, str_of(lease->sandbox->name)};
-        sha256_parts(parts, COUNT_OF(parts), lease->key);
+        session_key(str_of(lease->identity), session_id, lease->sandbox, lease->key);
     } else {
         random_bytes(lease->key, sizeof lease->key);
     }
@@ -43,6 +41,7 @@ static struct lease *lease_new(struct registry *registry, const struct acquire *
     lease->sandbox = acquire->sandbox;
     lease->identity = text_copy(acquire->identity);
     lease->request_id = acquire->request_id == NULL ? NULL : text_copy(str_of(acquire->request_id));
+    lease->session_id = lease->is_session ? text_copy(acquire->session_id) : NULL;
     list_init(&lease->attach_waiters);
     lease_choose_key(lease, acquire->session_id);
     return lease;
@@ -54,6 +53,7 @@ static void lease_free(struct lease *lease)
     lease->magic = 0;
     free(lease->identity);
     free(lease->request_id);
+    free(lease->session_id);
     free(lease);
 }
 
@@ -208,6 +208,8 @@ static int acquire_by_id(struct lease *lease, const struct acquire *acquire, str
         container->leases++;
         lease->is_session = container->is_session;
         lease->sandbox = container->sandbox;
+        lease->session_id =
+            container->session_id == NULL ? NULL : text_copy(str_of(container->session_id));
         memcpy(lease->key, reply.ref.key, sizeof lease->key);
         lease_take(lease, container);
     }
@@ -255,16 +257,17 @@ bool lease_take_loss(struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);
     struct registry *registry = lease->registry;
+    struct container *container = lease->container;
+    if (!container->carries_loss && !lease->has_lost) {
+        return false; /* asked for every piece of output: without the lock */
+    }
     registry_lock(registry);
-    bool is_alive = lease->container->state == CONTAINER_READY;
-    bool loss = is_alive && lease->has_lost;
-    if (is_alive && lease->is_session) {
-        loss = registry->table->ops->take_loss(registry->table, &lease->container->ref);
+    bool loss = container->state == CONTAINER_READY && lease->has_lost;
+    if (lease->is_session) {
+        loss = registry->table->ops->take_loss(registry->table, &container->ref);
     }
     registry_unlock(registry);
-    if (loss) {
-        lease->has_lost = false;
-    }
+    lease->has_lost = lease->has_lost && !loss;
     return loss;
 }
 

@@ -272,14 +272,23 @@ static int lease_operate(struct lease *lease, const struct operation *operation,
 
 /* ---- the public functions ---- */
 
+/* A run's limit is the sandbox's at most: the provider's life of the container counts on it. */
+static int64_t run_limit_ms(const struct lease *lease, const struct sg_run *run)
+{
+    int64_t most = lease->sandbox->run_timeout_ms;
+    return run->timeout_ms > 0 && run->timeout_ms < most ? run->timeout_ms : most;
+}
+
 int lease_run(struct lease *lease, const struct sg_run *run, const struct sg_sink *sink,
               struct sg_error *err)
 {
+    struct sg_run limited = *run;
+    limited.timeout_ms = run_limit_ms(lease, run);
     struct operation operation = {
         .name = "run",
         .invoke = provider_run,
-        .limit_ms = run->timeout_ms + RUN_SLACK_MS,
-        .run = run,
+        .limit_ms = limited.timeout_ms + lease->registry->options.run_slack_ms,
+        .run = &limited,
     };
     return lease_operate(lease, &operation, sink, err);
 }

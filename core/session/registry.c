@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void registry_options_default(struct registry_options *options)
@@ -19,6 +20,8 @@ void registry_options_default(struct registry_options *options)
         .lost_after_ms = 60000,
         .lost_max = 10,
         .interrupt_ms = 5000,
+        .run_slack_ms = 5000,
+        .life_slack_ms = 60000,
     };
 }
 
@@ -35,6 +38,7 @@ static int options_check(const struct registry_options *o, struct sg_error *err)
     }
     CHECK(o->wait_ms >= 0 && o->create_ms > 0 && o->destroy_ms > 0);
     CHECK(o->lost_after_ms >= 0 && o->interrupt_ms >= 0);
+    CHECK(o->run_slack_ms > 0 && o->life_slack_ms > 0);
     return 0;
 }
 
@@ -173,6 +177,10 @@ static void listing_add(void *context, const struct table_view *view)
         .created_unix_s = container->created_unix_s,
         .idle_left_ms = view->expires_ms == DEADLINE_NONE ? -1 : view->expires_ms - clock_ms(),
     };
+    if (container->session_id != NULL) {
+        (void)snprintf(info->session_id, sizeof info->session_id, "%s",
+                       container->session_id); /* such ids are no longer */
+    }
     memcpy(info->container_id, container->id, sizeof info->container_id);
 }
 

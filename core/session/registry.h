@@ -10,6 +10,7 @@
 #define SANDGATE_SESSION_REGISTRY_H
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "loop/loop.h"
 #include "plugin/call.h"
 
@@ -37,6 +38,8 @@ struct registry_options {
     size_t lost_max;             /* allowance of lost ones: 10 */
     int64_t
         interrupt_ms; /* a cancelled run that has not returned then: its container is destroyed: 5 s */
+    int64_t run_slack_ms;  /* a run's call lasts so much longer than the run may: 5 s */
+    int64_t life_slack_ms; /* a provider's life of a container beyond idle time and run: 60 s */
 };
 void registry_options_default(struct registry_options *); /* all but the loops */
 
@@ -79,7 +82,7 @@ const char *lease_container_id(const struct lease *);
 /* True once after a container of this session was found dead and replaced: the next result must say so. */
 bool lease_take_loss(struct lease *);
 
-/* Runs code; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
+/* Runs code, for run_timeout_ms of the sandbox at most; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
  * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
  * again. When the caller is cancelled or the sink refuses, the run is handed to the reaper, which interrupts it and
  * frees the container for the next only when it has returned. */
@@ -95,6 +98,7 @@ void lease_release(struct lease *);
 
 struct container_info {
     char container_id[48];
+    char session_id[LIMIT_SESSION_ID_BYTES + 1]; /* as the client gave it; "" without a session */
     const char *sandbox;
     bool is_session;
     size_t leases;
@@ -107,6 +111,11 @@ size_t registry_list(struct registry *, struct str identity, struct container_in
 
 /* Ends a container at its identity's wish, in use or not; false where it has none of that id. Any thread. */
 bool registry_end(struct registry *, struct str identity, struct str container_id);
+
+/* The same by session id: a session has a container in each sandbox that it was used in. One that is being made is
+ * deleted as soon as it is there. */
+bool registry_end_session(struct registry *, struct str identity, struct str session_id,
+                          const struct sandbox *sandbox);
 
 struct registry_stats { /* any thread */
     size_t creating, ready, closing, lost, leases, sessions;

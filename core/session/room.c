@@ -99,11 +99,12 @@ static enum table_limit room_before(const struct waiter *waiter)
     return room->waiting_total > 0 ? TABLE_LIMIT_TOTAL : TABLE_LIMIT_NONE;
 }
 
-static void waiter_create(struct waiter *waiter, const struct table_ref *ref)
+static void waiter_create(struct waiter *waiter, const struct table_reply *created)
 {
     struct registry *registry = waiter->registry;
-    struct container *container = container_new(registry, waiter->lease, ref, waiter->message.loop);
-    CHECK(registry->table->ops->attach(registry->table, ref, container));
+    struct container *container =
+        container_new(registry, waiter->lease, created, waiter->message.loop);
+    CHECK(registry->table->ops->attach(registry->table, &created->ref, container));
     room_leave(waiter);
     list_append(&container->waiters, &waiter->link);
 }
@@ -150,7 +151,7 @@ static void waiter_ask(struct waiter *waiter, enum table_limit before)
         list_append(&container->waiters, &waiter->link);
         return;
     case TABLE_CREATE:
-        waiter_create(waiter, &reply.ref);
+        waiter_create(waiter, &reply);
         return;
     case TABLE_FULL:
         waiter_queue(waiter, reply.limit == TABLE_LIMIT_NONE ? before : reply.limit, &reply);

@@ -60,6 +60,7 @@ enum table_answer {
 struct table_reply {
     struct table_ref ref;   /* not with FULL */
     void *local;            /* LEASED, PENDING: as attached */
+    bool loss;              /* CREATE: the record carries a loss, to be taken when it is READY */
     enum table_limit limit; /* FULL: the first that stands against it; NONE: only those before it */
     size_t closing;         /* FULL: records on their way out that count against that limit */
     struct table_ref victim; /* FULL: the least recently used idle one that counts; fence 0: none */

@@ -208,7 +208,9 @@ static enum table_answer memory_acquire(struct table *table, const struct table_
         fill_full(memory, holder, limit, reply);
         return TABLE_FULL;
     }
-    reply->ref = record_new(memory, ask)->ref;
+    record = record_new(memory, ask);
+    reply->ref = record->ref;
+    reply->loss = record->loss;
     return TABLE_CREATE;
 }
 

@@ -372,6 +372,6 @@ int chat_answer_write(struct chat *chat, struct str closing, struct buf *out, st
     } else {
         answer_author(chat, closing, out);
     }
-    return out->overflow ? error_set(err, SG_E_LIMIT, "the answer is larger than its buffer")
+    return out->overflow ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")
                          : SG_OK;
 }

@@ -84,7 +84,7 @@ class Auth(E2E):
         ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization"}
         reply = request(gateway, "OPTIONS", "/v1/chat/completions", headers={**ask, "Origin": "https://good.example"})
         self.assertEqual((reply.status, reply.get("access-control-allow-methods"), reply.get("access-control-allow-headers")),
-                         (204, "GET, POST, OPTIONS", "content-type,authorization"))
+                         (204, "GET, POST, DELETE, OPTIONS", "content-type,authorization"))
         self.assertEqual(reply.get("access-control-max-age"), "600")
         self.assertEqual(request(gateway, "OPTIONS", "/v1/chat/completions", headers={**ask, "Origin": "https://x"}).status, 403)
         reply = request(gateway, "OPTIONS", "/v1/chat/completions", headers=ask)

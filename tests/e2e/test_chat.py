@@ -411,17 +411,18 @@ class Chat(E2E):
             gateway = self.serve(upstream, sandbox=sandbox)
             self.assertEqual(chat(gateway, "x").text, "no sandbox")
             self.assertIn(label, tool_messages(upstream.requests[1].json)[0]["content"])
-            line = gateway.wait_event("sandbox_failed")
+            line = gateway.wait_event("service_failed")
             self.assertEqual(line["operation"], "create")
 
     def test_faults_of_a_run_are_results_for_the_model(self):
         for fault, label in (("die", "[sandbox"), ("cut", "[sandbox"), ("refuse", "[sandbox"), ("flood", "[output limit]"),
                              ("hang", "[timed out]"), ("limit", "[sandbox")):
             upstream = self.upstream(code("bad"), answer("told"))
-            gateway = self.serve(upstream, rules=[{"when": "bad", "fault": fault}], sandbox={"run_timeout": "300ms"})
+            limit = {"run_timeout": "300ms"} if fault == "hang" else {}
+            gateway = self.serve(upstream, rules=[{"when": "bad", "fault": fault}], sandbox=limit)
             self.assertEqual(chat(gateway, "x").text, "told", fault)
             self.assertIn(label, tool_messages(upstream.requests[1].json)[0]["content"], fault)
-            self.assertEqual(gateway.wait_event("sandbox_failed")["operation"], "run")
+            self.assertEqual(gateway.wait_event("service_failed")["operation"], "run")
 
     def test_what_is_no_chat_request_is_refused_with_its_field(self):
         upstream = self.upstream()

@@ -1,6 +1,7 @@
 """The HTTP front with what no good client sends: every limit at its edge and one past it, and messages that two servers
 could read in two ways."""
 import json
+import re
 import socket
 
 from client import TOOL, Wire, body_of, encode, exchange, get, post, request
@@ -28,7 +29,7 @@ class Limits(E2E):
         """Refused, the connection closed, and nothing of it read as a second request."""
         answered = exchange(self.gw, raw)
         self.assertEqual(status_of(answered), status, (what or raw[:200], answered[:300]))
-        self.assertEqual(answered.count(b"HTTP/1.1 "), 1, (raw[:200], answered))
+        self.assertEqual(len(re.findall(rb"HTTP/1\.1 \d\d\d ", answered)), 1, (raw[:200], answered))
         self.assertIn(b"\r\nconnection: close\r\n", answered.lower(), raw[:200])
 
     def test_the_good_request_works(self):
@@ -42,14 +43,14 @@ class Limits(E2E):
                        b"Content-Length: +5\r\n", b"Content-Length: -1\r\n", b"Content-Length: 0x5\r\n", b"Content-Length: \r\n",
                        b"Content-Length: 99999999999999999999\r\n", b"Content-Length : 5\r\n", b"Transfer-Encoding : chunked\r\n",
                        b"Transfer-Encoding:\x0bchunked\r\n", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                       b"Transfer-Encoding: chunked, chunked\r\n", b"X: a\r\n b\r\n" + LENGTH, b" X: a\r\n" + LENGTH,
+                       b"X: a\r\n b\r\n" + LENGTH, b" X: a\r\n" + LENGTH,
                        b"X: a\nY: b\r\n" + LENGTH, b"X: a\rY: b\r\n" + LENGTH, b"X: a\0b\r\n" + LENGTH, b"X\r\n" + LENGTH,
                        b": x\r\n" + LENGTH, b"X Y: z\r\n" + LENGTH, HOST + LENGTH):
             self.check_refused(LINE + HOST + JSON + fields + b"\r\n" + smuggled)
-        for coding in (b"xchunked", b"gzip, chunked", b"identity", b"chunked;q=1"):
+        for coding in (b"xchunked", b"gzip, chunked", b"chunked, chunked", b"identity", b"chunked;q=1"):
             answered = exchange(self.gw, LINE + HOST + JSON + b"Transfer-Encoding: " + coding + b"\r\n\r\n" + smuggled)
             self.assertIn(status_of(answered), (400, 501), coding)
-            self.assertEqual(answered.count(b"HTTP/1.1 "), 1, coding)
+            self.assertEqual(len(re.findall(rb"HTTP/1\.1 \d\d\d ", answered)), 1, coding)
         self.assertEqual(self.up.requests, [])
 
     def test_request_lines_that_are_none_are_refused(self):

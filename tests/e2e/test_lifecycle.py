@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from client import Wire, body_of, chat, get
-from harness import BINARY, E2E, main, poll, run, to_yaml
+from harness import BINARY, E2E, PATIENCE, main, poll, run, to_yaml
 from upstream import answer, code
 
 MOCK = {"auth": {"mode": "none"}, "upstreams": [{"name": "mock", "plugin": "mock", "models": ["mock"]}]}
@@ -92,8 +92,8 @@ class Lifecycle(E2E):
         chat(gateway, "x", "s")
         gateway.stopped = True
         gateway.signal()
-        self.assertEqual(gateway.wait_event("stopped")["containers_left"], "1")
-        self.assertEqual(gateway.wait_event("stopped")["level"], "warn")
+        stopped = gateway.wait_event("stopped", patience=max(PATIENCE, 60))
+        self.assertEqual((stopped["containers_left"], stopped["level"]), ("1", "warn"))
         self.assertEqual(gateway.wait_end(), 0)
         gateway.check_sanitizers()
 

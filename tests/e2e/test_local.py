@@ -1,11 +1,12 @@
 """The local sandbox behind the gateway: real Python, its state, its limits, and what hostile code gets to see."""
 import os
 import socket
+import sys
 import threading
 import unittest
 
 from client import Wire, body_of, chat
-from harness import E2E, main
+from harness import E2E, ROOT, main
 from upstream import answer, code
 
 
@@ -143,8 +144,7 @@ class Local(E2E):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to take user namespaces away")
     def c092_without_user_namespaces_the_start_stops_and_says_what_to_do(self):
-        limit = ("unshare", "--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "--mount", "sh", "-c",
-                 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"', "sh")
+        limit = (sys.executable, "-B", str(ROOT / "tests" / "e2e" / "no_user_namespaces.py"))
         gateway = self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}],
                                 "sandboxes": [{"name": "box", "plugin": "local"}],
                                 "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]},
@@ -157,6 +157,7 @@ class Local(E2E):
         message = gateway.wait_event("plugin_open_failed")["message"]
         self.assertIn("user.max_user_namespaces is 0", message)
         self.assertIn("box", message)
+        self.assertIn("sysctl -w user.max_user_namespaces=", message)
 
 
 if __name__ == "__main__":

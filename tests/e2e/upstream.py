@@ -149,6 +149,10 @@ class Upstream:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread, which would keep it open
+        except OSError:
+            pass  # closed already
         self.listener.close()
         with self.lock:
             for sock in self.sockets:

@@ -58,7 +58,8 @@ int main(int argc, char **argv)
             continue;
         }
         char path[4096];
-        (void)snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name); /* fits, or fopen fails */
+        (void)snprintf(path, sizeof path, "%s/%s", argv[1],
+                       entry->d_name); /* fits, or fopen fails */
         failed |= run_file(path);
         count++;
     }

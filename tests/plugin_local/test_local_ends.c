@@ -304,7 +304,7 @@ static void background_body(void)
                "p = subprocess.Popen(['sh', '-c', 'while :; do echo noise; sleep 0.01; done'])\n"
                "None",
                o.all.data);
-    exec("print('mine')");
+    exec("import sys\nsys.stdout.write('mine\\n')\nNone");
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_PART(o.out.data, "mine\n");
     EXPECT_RUN("p.poll()", o.all.data);

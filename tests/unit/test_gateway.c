@@ -95,14 +95,13 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
         ":1:1: unknown section 'sever'; did you mean 'server'?",
         ":5:5: upstream 'a' needs exactly one of 'base_url' and 'plugin'",
         ":6:26: upstream 'b': 'base_url' must be a URL such as https://api.openai.com/v1, "
-        "without "
-        "user, query or fragment",
+        "without user, query or fragment",
         "upstream 'c': 'surfaces' may hold chat, responses and messages, not 'chats'",
         ":8:13: upstreams: 'c' is used twice (first in line 7)",
         "a name is 1 to 64 letters, digits, '_', '-' and '.', not 'd/e'",
         ":10:5: an entry of 'upstreams' must be a map such as { name: … }",
-        "sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
-        "header:NAME, not 'metadata.sesion_id'",
+        ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
+         "header:NAME, not 'metadata.sesion_id'"),
         "'interceptors' must be a list of entries such as '- { name: … }'",
     };
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {

@@ -188,6 +188,47 @@ static void a_run_that_cannot_be_interrupted_costs_its_container(void)
     world_close();
 }
 
+static void call_runs_out(void)
+{
+    struct client *client = client_with(1, "a", "s");
+    client->timeout_ms = 1;
+    CU_ASSERT_EQUAL(client_run(client, "deaf"), SG_E_TIMEOUT); /* the provider did not end it */
+    wait_for(logged("event=container_hung") == 1);
+    client->timeout_ms = 60000;
+    CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
+    CU_ASSERT_STRING_EQUAL(client->output, "ok in h2");
+    CU_ASSERT_TRUE(takes_loss(client));
+    client_free(client);
+}
+
+static void a_run_that_outlasts_its_call_costs_its_container(void)
+{
+    world_open();
+    world.options.run_slack_ms = 5;
+    world_run(call_runs_out);
+    world_close();
+}
+
+static void run_limits(void)
+{
+    struct client *client = client_with(1, "a", "s");
+    static const int64_t asked[] = {0, -1, 60000, 60001, INT64_MAX};
+    for (size_t i = 0; i < COUNT_OF(asked); i++) {
+        client->timeout_ms = asked[i];
+        CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
+        CU_ASSERT_EQUAL(world.run_timeout_ms, 60000);
+    }
+    client->timeout_ms = 7000;
+    CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
+    CU_ASSERT_EQUAL(world.run_timeout_ms, 7000);
+    client_free(client);
+}
+
+static void a_run_is_limited_by_the_sandboxs_limit(void)
+{
+    world_test(run_limits);
+}
+
 static void interrupt_hangs(void)
 {
     set(&world.interrupt_hangs, true);
@@ -480,12 +521,18 @@ static void chaos(void)
 
 static void whatever_happens_no_container_is_left(void)
 {
-    world_open();
-    world.options.per_identity = 4;
-    world.options.wait_ms = 20;
-    world.options.interrupt_ms = 10;
-    world_run(chaos); /* and its checks at the end */
-    world_close();
+    for (int workers = 0; workers < 2; workers++) {
+        if (workers) {
+            world_open_workers();
+        } else {
+            world_open();
+        }
+        world.options.per_identity = 4;
+        world.options.wait_ms = 20;
+        world.options.interrupt_ms = 10;
+        world_run(chaos); /* and its checks at the end */
+        world_close();
+    }
 }
 
 static const struct test tests[] = {
@@ -496,6 +543,8 @@ static const struct test tests[] = {
     TEST(a_cancelled_run_is_interrupted_and_its_turn_goes_on),
     TEST(b56_a_run_that_was_handed_over_keeps_its_container_from_eviction),
     TEST(a_run_that_cannot_be_interrupted_costs_its_container),
+    TEST(a_run_that_outlasts_its_call_costs_its_container),
+    TEST(a_run_is_limited_by_the_sandboxs_limit),
     TEST(an_interrupt_that_does_not_return_costs_the_container_too),
     TEST(a_sink_that_refuses_ends_the_run_and_not_the_container),
     TEST(an_ephemeral_container_of_a_cancelled_request_is_destroyed_at_once),

@@ -272,6 +272,13 @@ static void a_loss_waits_for_the_next_record_and_is_taken_once(void)
     CU_ASSERT_TRUE(table->ops->evict(table, &ref, true, 0));
     CU_ASSERT_FALSE(table->ops->take_loss(table, &ref)); /* not the dead one's */
     CU_ASSERT_TRUE(table->ops->remove(table, &ref, 0));
+    struct table_reply reply;
+    CU_ASSERT_EQUAL(asked(table, "a", "fresh", &reply), TABLE_CREATE);
+    CU_ASSERT_FALSE(reply.loss);
+    CU_ASSERT_TRUE(table->ops->remove(table, &reply.ref, 0));
+    CU_ASSERT_EQUAL(asked(table, "a", "s", &reply), TABLE_CREATE);
+    CU_ASSERT_TRUE(reply.loss);
+    CU_ASSERT_TRUE(table->ops->remove(table, &reply.ref, 0));
     ref = created(table, "a", "s", true); /* a replacement whose creation fails keeps it */
     CU_ASSERT_TRUE(table->ops->remove(table, &ref, 0));
     ref = ready(table, "a", "s", 0, 50);

@@ -387,41 +387,41 @@ struct sg_plugin_set {
 extern const struct sg_host *sg __attribute__((visibility("hidden")));
 
 /* SG_PLUGIN_SET("1.2", &one, &another); */
-#define SG_PLUGIN_SET(version_text, ...)                                                          \
-    const struct sg_host *sg;                                                                     \
-    static const uint32_t sg_set_sizes[SG_STRUCT_COUNT] = {                                       \
-        [SG_STRUCT_HOST] = sizeof(struct sg_host),                                                \
-        [SG_STRUCT_PLUGIN] = sizeof(struct sg_plugin),                                            \
-        [SG_STRUCT_OPTION] = sizeof(struct sg_option),                                            \
-        [SG_STRUCT_SANDBOX_OPS] = sizeof(struct sg_sandbox_ops),                                  \
-        [SG_STRUCT_INTERCEPTOR_OPS] = sizeof(struct sg_interceptor_ops),                          \
-        [SG_STRUCT_SEARCH_OPS] = sizeof(struct sg_search_ops),                                    \
-        [SG_STRUCT_UPSTREAM_OPS] = sizeof(struct sg_upstream_ops),                                \
-        [SG_STRUCT_TOOL] = sizeof(struct sg_tool),                                                \
-        [SG_STRUCT_SANDBOX_SPEC] = sizeof(struct sg_sandbox_spec),                                \
-        [SG_STRUCT_RUN] = sizeof(struct sg_run),                                                  \
-        [SG_STRUCT_QUERY] = sizeof(struct sg_query),                                              \
-        [SG_STRUCT_TURN] = sizeof(struct sg_turn),                                                \
-        [SG_STRUCT_SINK] = sizeof(struct sg_sink),                                                \
-        [SG_STRUCT_HTTP_REQUEST] = sizeof(struct sg_http_request),                                \
-        [SG_STRUCT_HTTP_REPLY] = sizeof(struct sg_http_reply),                                    \
-        [SG_STRUCT_SPAWN] = sizeof(struct sg_spawn),                                              \
-        [SG_STRUCT_SPAWN_FD] = sizeof(struct sg_spawn_fd),                                        \
-        [SG_STRUCT_CHILD] = sizeof(struct sg_child),                                              \
-        [SG_STRUCT_MAP] = sizeof(struct sg_map),                                                  \
-        [SG_STRUCT_LIST] = sizeof(struct sg_list),                                                \
-    };                                                                                            \
-    static const struct sg_plugin *const sg_set_plugins[] = {__VA_ARGS__, NULL};                  \
-    __attribute__((visibility("default"))) extern const struct sg_plugin_set sg_plugin_set;       \
-    __attribute__((used)) const struct sg_plugin_set sg_plugin_set = {                            \
-                                                SG_PLUGIN_MAGIC,                                  \
-                                                sizeof(struct sg_plugin_set),                     \
-                                                SG_ABI_MAJOR,                                     \
-                                                SG_ABI_MINOR,                                     \
-                                                SG_STRUCT_COUNT,                                  \
-                                                sg_set_sizes,                                     \
-                                                &sg,                                              \
-                                                version_text,                                     \
+#define SG_PLUGIN_SET(version_text, ...)                                                    \
+    const struct sg_host *sg;                                                               \
+    static const uint32_t sg_set_sizes[SG_STRUCT_COUNT] = {                                 \
+        [SG_STRUCT_HOST] = sizeof(struct sg_host),                                          \
+        [SG_STRUCT_PLUGIN] = sizeof(struct sg_plugin),                                      \
+        [SG_STRUCT_OPTION] = sizeof(struct sg_option),                                      \
+        [SG_STRUCT_SANDBOX_OPS] = sizeof(struct sg_sandbox_ops),                            \
+        [SG_STRUCT_INTERCEPTOR_OPS] = sizeof(struct sg_interceptor_ops),                    \
+        [SG_STRUCT_SEARCH_OPS] = sizeof(struct sg_search_ops),                              \
+        [SG_STRUCT_UPSTREAM_OPS] = sizeof(struct sg_upstream_ops),                          \
+        [SG_STRUCT_TOOL] = sizeof(struct sg_tool),                                          \
+        [SG_STRUCT_SANDBOX_SPEC] = sizeof(struct sg_sandbox_spec),                          \
+        [SG_STRUCT_RUN] = sizeof(struct sg_run),                                            \
+        [SG_STRUCT_QUERY] = sizeof(struct sg_query),                                        \
+        [SG_STRUCT_TURN] = sizeof(struct sg_turn),                                          \
+        [SG_STRUCT_SINK] = sizeof(struct sg_sink),                                          \
+        [SG_STRUCT_HTTP_REQUEST] = sizeof(struct sg_http_request),                          \
+        [SG_STRUCT_HTTP_REPLY] = sizeof(struct sg_http_reply),                              \
+        [SG_STRUCT_SPAWN] = sizeof(struct sg_spawn),                                        \
+        [SG_STRUCT_SPAWN_FD] = sizeof(struct sg_spawn_fd),                                  \
+        [SG_STRUCT_CHILD] = sizeof(struct sg_child),                                        \
+        [SG_STRUCT_MAP] = sizeof(struct sg_map),                                            \
+        [SG_STRUCT_LIST] = sizeof(struct sg_list),                                          \
+    };                                                                                      \
+    static const struct sg_plugin *const sg_set_plugins[] = {__VA_ARGS__, NULL};            \
+    __attribute__((visibility("default"))) extern const struct sg_plugin_set sg_plugin_set; \
+    __attribute__((used))                                                                   \
+    const struct sg_plugin_set sg_plugin_set = {SG_PLUGIN_MAGIC,                            \
+                                                sizeof(struct sg_plugin_set),               \
+                                                SG_ABI_MAJOR,                               \
+                                                SG_ABI_MINOR,                               \
+                                                SG_STRUCT_COUNT,                            \
+                                                sg_set_sizes,                               \
+                                                &sg,                                        \
+                                                version_text,                               \
                                                 sg_set_plugins}
 
 #ifdef __cplusplus

@@ -35,6 +35,9 @@ struct box_fds {
     int control, out, err; /* the interpreter's */
 };
 
+/* privileges.c: the broker gives up what it does not need. False with errno. */
+bool broker_keep_privileges(void);
+
 /* spawn.c: a box with host uid and gid `host_id` (0: the broker's own). Sends the reply. Returns the host pid of the
  * box's pid 1, or -1 if none was started. */
 pid_t box_spawn(const struct box_limits *, uint32_t host_id, int lifeline, int64_t life_ms,

@@ -188,6 +188,9 @@ static void broker_prepare(struct broker *broker)
     if (geteuid() == 0 && setgroups(0, NULL) != 0 && errno != EPERM) {
         die("give up supplementary groups");
     }
+    if (!broker_keep_privileges()) {
+        die("give up privileges");
+    }
     if (fcntl(WIRE_BROKER_FD, F_SETFD, FD_CLOEXEC) != 0) {
         die("started by local.so only");
     }

@@ -143,13 +143,13 @@ static int upstream_turn(void *self, struct sg_call *call, const struct sg_turn 
     if (asks(turn->json, turn->json_len, "UP:fail")) {
         return sg->fail(err, SG_E_UNAVAILABLE, "the probe's model is away");
     }
-    int rc = emit_text(call, SG_OUT_HEAD, "{\"status\":200,\"headers\":{\"x-probe\":\"yes\"}}", err);
-    return rc == 0
-               ? emit_text(call, SG_OUT_DATA,
-                           "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
-                           "\"content\":\"probed\"},\"finish_reason\":\"stop\"}]}",
-                           err)
-               : rc;
+    int rc =
+        emit_text(call, SG_OUT_HEAD, "{\"status\":200,\"headers\":{\"x-probe\":\"yes\"}}", err);
+    return rc == 0 ? emit_text(call, SG_OUT_DATA,
+                               "{\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
+                               "\"content\":\"probed\"},\"finish_reason\":\"stop\"}]}",
+                               err)
+                   : rc;
 }
 
 static const struct sg_interceptor_ops hook_operations = {.request = hook_request,

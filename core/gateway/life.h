@@ -1,0 +1,53 @@
+/* The life of a process that uses plugins, whatever it does with them: signals are blocked before any thread exists;
+ * plugins open alone, in a fiber on the main thread's loop; then comes the work; at the end everything goes in reverse.
+ * serve.c and command_run.c are the two kinds of work. */
+#ifndef SANDGATE_GATEWAY_LIFE_H
+#define SANDGATE_GATEWAY_LIFE_H
+
+#include "gateway/gateway.h"
+
+#include <pthread.h>
+
+enum { LOOPS_MAX = 64, DELETIONS_MS = 20000 /* how long an end waits for deletions */ };
+
+struct life {
+    struct gateway gateway;
+    struct loop *loops[LOOPS_MAX];
+    pthread_t threads[LOOPS_MAX]; /* of loops 1 and up */
+    size_t threads_count;
+    struct quiet {
+        struct loop_task task;
+        struct loop *loop;
+        atomic_size_t fibers_left; /* once it has stopped */
+    } quiet[LOOPS_MAX];
+    size_t calls_left; /* that did not return: nothing they may touch is freed */
+    int signal_fd;
+    bool has_fetch;
+    struct event *signal_event;
+    struct fiber *main_fiber;
+    int stop_signal;         /* SIGTERM or SIGINT once it came, else 0 */
+    struct sg_error failure; /* why it could not do its work: the first reason */
+    int exit_code;
+
+    /* Given by whoever lives it. */
+    struct instance *const *instances; /* opened in this order, closed in reverse */
+    size_t instances_count;
+    int (*work)(struct life *); /* in the main fiber, between open and close; gives the exit code */
+    void *ctx;                  /* the work's own */
+    bool stop_cancels;          /* a signal cancels the main fiber, instead of only waking it */
+    int failure_code;           /* the exit code where it could not begin */
+};
+
+/* All of it, on the calling thread; the exit code. A failure that kept it from beginning is the last line that is
+ * written to standard error. A second signal ends the process at once, with code 1. */
+int life_live(struct life *, size_t loops_count);
+
+/* For the work, in the main fiber. */
+bool life_start_threads(struct life *); /* of loops 1 and up; a failure was told */
+void life_wait_for_stop(struct life *);
+
+/* Describes, as the last line of the process, why it could not do its work. `event` names the line in the log; NULL:
+ * none. */
+void life_fail(struct life *, const char *event, const struct sg_error *);
+
+#endif

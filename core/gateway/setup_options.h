@@ -1,0 +1,32 @@
+/* What the core itself reads of the entries that name plugins: one struct and one table for each section. The rest of an
+ * entry is the plugin's. */
+#ifndef SANDGATE_GATEWAY_SETUP_OPTIONS_H
+#define SANDGATE_GATEWAY_SETUP_OPTIONS_H
+
+#include "gateway/config.h"
+
+struct upstream_text {
+    const char *name, *plugin, *base_url, *api_key, *stream, *last_turn;
+    const char *const *models, *const *surfaces;
+    int64_t connect_ms, first_byte_ms, silence_ms;
+};
+
+struct sandbox_text {
+    const char *name, *plugin;
+    int64_t run_timeout_ms, keep_ms;
+};
+
+struct search_text {
+    const char *name, *plugin;
+};
+
+struct interceptor_text {
+    const char *plugin, *name, *sandbox, *search, *tool_name;
+    const char *const *upstreams;
+    bool enabled, show_runs;
+};
+
+extern const struct sg_option upstream_options[], sandbox_options[], search_options[],
+    interceptor_options[];
+
+#endif

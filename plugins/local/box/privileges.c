@@ -1,0 +1,29 @@
+/* What a broker that runs as root keeps: the id maps and owners of boxes with other uids (SETUID, SETGID, CHOWN), and new
+ * user namespaces where the system allows them to root only (SYS_ADMIN). A box has none of these, whatever the broker
+ * has: it gets its own in its own user namespace, and gives them up. */
+#include "box.h"
+
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool broker_keep_privileges(void)
+{
+    const uint64_t kept =
+        1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_CHOWN | 1ull << CAP_SYS_ADMIN;
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    memset(data, 0, sizeof data);
+    if (syscall(SYS_capget, &header, data) != 0) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        uint32_t half = (uint32_t)(kept >> (32 * i));
+        data[i].permitted &= half; /* a root that lacks one does not get it */
+        data[i].effective = data[i].permitted;
+        data[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &header, data) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
