@@ -8,6 +8,7 @@
 #include "gateway/metrics.h"
 #include "gateway/request.h"
 #include "gateway/systemd.h"
+#include "session/records.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -30,6 +31,9 @@ static bool start_serving(struct life *life)
 {
     struct gateway *gateway = &life->gateway;
     struct sg_error err = {0};
+    struct records_options records;
+    records_options_default(&records);
+    gateway->records = records_new(&records);
     gateway->listen.loops = gateway->loops;
     gateway->listen.loops_count = gateway->loops_count;
     gateway->listen.handle = request_handle;

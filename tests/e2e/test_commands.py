@@ -3,6 +3,7 @@ import hashlib
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import unittest
 
@@ -57,6 +58,30 @@ class Run(E2E):
         big = pathlib.Path(self.path("big.py"))
         big.write_text("#" * (4 << 20) + "\n")
         self.assertEqual(self.run_code(str(big)), (2, "", f"sandgate run: {big} is larger than 4 MiB\n"))
+
+    def test_what_cannot_be_read_is_said_with_the_reason(self):
+        path = self.path("socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            self.assertEqual(self.run_code(path),
+                             (2, "", f"sandgate run: cannot read {path}: No such device or address\n"))
+
+    def test_a_container_that_cannot_be_deleted_is_said(self):
+        code, out, err = self.run_code("print(1)", destroy_fault="refuse")
+        self.assertEqual((code, out), (3, "1\n"))
+        self.assertEqual(err.splitlines()[-1],
+                         "sandgate: the container could not be deleted; it ends by its own life")
+
+    def test_an_interrupt_ends_a_run_whose_output_nobody_takes(self):
+        path = self.config(rules=[{"when": "go", "fault": "flood"}])
+        command = [str(BINARY), "run", "--config", path, "--sandbox", "box", "go"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=self.environment()) as process:
+            self.assertEqual(len(process.stdout.read(1)), 1)  # the flood has begun; nothing more is taken
+            process.send_signal(signal.SIGINT)
+            err = process.stderr.read()
+            self.assertEqual(process.wait(PATIENCE), 130, err)
+        self.journal.check_balanced(self)
 
     def test_a_sandbox_that_fails_is_3(self):
         code, out, err = self.run_code("print(1)", box="other")
