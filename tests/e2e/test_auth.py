@@ -35,7 +35,7 @@ class Auth(E2E):
         gateway, upstream = self.keyed()
         for headers in ({"Authorization": f"Bearer {A}"}, {"authorization": f"bearer  {B} "}, {"X-Api-Key": OLD}):
             self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x"), headers=headers).status, 200)
-        self.assertEqual([e["identity"] for e in gateway.events("request")], ["a", "b", "a"])
+        self.assertEqual([e["identity"] for e in gateway.wait_events("request", 3)], ["a", "b", "a"])
         self.assertNotIn(A, str([r.fields for r in upstream.requests]), "the gateway's key never goes up")
         self.assertNotIn(A, gateway.log())
 
@@ -110,7 +110,7 @@ class Auth(E2E):
         for key in (None, "any"):
             self.assertEqual(chat(gateway, "x", session="s", key=key).status, 200)
         self.assertEqual(upstream.requests[3].json["messages"][-1]["content"].strip(), "5")
-        self.assertEqual({e["identity"] for e in gateway.events("request")}, {"anonymous"})
+        self.assertEqual({e["identity"] for e in gateway.wait_events("request", 2)}, {"anonymous"})
         self.assertEqual(chat(gateway, "x", tools=(TOOL,)).status, 500, "the script is over: an error, and no crash")
 
 

@@ -270,6 +270,14 @@ class Chat(E2E):
             self.assertEqual(gateway.journal.lines(), [], arguments)
             self.assertEqual(reply.text, "sorry")
 
+    def b44_a_setting_of_the_interceptor_wins_over_the_sandboxs(self):
+        for timeout, ended in (("300ms", True), ("0s", False)):  # 0s: the sandbox's run_timeout
+            upstream = self.upstream(code("slow"), answer("ok"))
+            gateway = self.serve(upstream, rules=[{"when": "slow", "stdout": "done", "delay": "1s"}],
+                                 interceptors=[{"plugin": "code_interpreter", "sandbox": "box", "timeout": timeout}])
+            self.assertEqual(chat(gateway, "x").text, "ok")
+            self.assertEqual("[timed out]" in tool_messages(upstream.requests[1].json)[0]["content"], ended, timeout)
+
     def b45_every_legal_shape_of_an_answer_is_understood(self):
         call = {"id": "c1", "type": "function", "function": {"name": "code_interpreter", "arguments": '{"code": "print(7)"}'}}
         for message in ({"role": "assistant", "content": None, "tool_calls": [call]},

@@ -181,7 +181,7 @@ class Sessions(E2E):
         self.assertEqual(len(gateway.journal.of("create")), 1)
         self.assertGreater(len(gateway.journal.of("touch")), 0, "the provider's life of it is pushed on")
 
-    def b33_b53_c049_two_keys_with_one_session_id_share_nothing(self):
+    def b53_c049_two_keys_with_one_session_id_share_nothing(self):
         gateway = self.model(auth=KEYS)
         self.run_code(gateway, "x = 1", "s", A)
         self.assertIn("NameError", self.run_code(gateway, "print(x)", "s", B))
