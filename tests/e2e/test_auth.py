@@ -2,7 +2,7 @@
 import hashlib
 
 from client import TOOL, Wire, body_of, chat, get, post, request
-from harness import E2E, main
+from harness import E2E, main, poll
 from upstream import answer, code
 
 A, B, OLD = "key-of-team-a", "key-of-team-b", "old-key-of-team-a"
@@ -35,6 +35,7 @@ class Auth(E2E):
         gateway, upstream = self.keyed()
         for headers in ({"Authorization": f"Bearer {A}"}, {"authorization": f"bearer  {B} "}, {"X-Api-Key": OLD}):
             self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x"), headers=headers).status, 200)
+        poll(lambda: len(gateway.events("request")) == 3, "the log")
         self.assertEqual([e["identity"] for e in gateway.events("request")], ["a", "b", "a"])
         self.assertNotIn(A, str([r.fields for r in upstream.requests]), "the gateway's key never goes up")
         self.assertNotIn(A, gateway.log())
