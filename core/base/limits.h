@@ -20,6 +20,13 @@
 #define LIMIT_CALL_QUEUE_BYTES (256 * KIB) /* output of a plugin call not yet taken */
 #define LIMIT_TOOLS 1024                   /* tool entries of a request that we read */
 #define LIMIT_CALLS_PER_TURN 8             /* tool calls of ours run in one turn */
+#define LIMIT_SAME_RESULTS 3 /* of one call: that many times the same is over a limit */
+#define LIMIT_TURN_TRIES 2   /* of an upstream turn that fails before it has said anything */
+#define LIMIT_RESULT_CUT_BYTES \
+    (2 * KIB) /* of a result, where the upstream finds the context too long */
+#define LIMIT_RECORD_BYTES (1 * MIB)            /* what is remembered of one answer */
+#define LIMIT_RECORDS_IDENTITY_BYTES (16 * MIB) /* … of an identity's answers */
+#define LIMIT_RECORDS_BYTES (256 * MIB)         /* … of all */
 
 #define LIMIT_HEADER_MS 15000       /* from the first byte of a request to the end of its headers */
 #define LIMIT_BODY_SILENCE_MS 30000 /* longest pause while a body is read */
@@ -30,6 +37,11 @@
 #define LIMIT_SILENCE_MS 120000     /* longest pause in an upstream's answer */
 #define LIMIT_REQUEST_MS 540000     /* a whole request */
 #define LIMIT_RUN_MS 60000          /* one run of code */
-#define LIMIT_LOOP_HELD_MS 200      /* the watchdog names what holds a loop for longer */
+#define LIMIT_RETRY_AFTER_MS \
+    20000 /* an upstream that wants to be left alone for longer is not tried again */
+#define LIMIT_RECORD_MS \
+    3600000                  /* an answer is remembered, from the last use of what is remembered */
+#define LIMIT_PARK_MS 300000 /* a container waits for the request that continues an answer */
+#define LIMIT_LOOP_HELD_MS 200 /* the watchdog names what holds a loop for longer */
 
 #endif

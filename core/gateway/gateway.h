@@ -12,6 +12,7 @@
 struct gateway {
     struct config *config;
     struct registry *registry;
+    struct records *records;
     struct http_server *server;
     struct worker_pool *pool;
     struct loop **loops;

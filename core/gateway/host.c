@@ -90,7 +90,9 @@ static int announce_loss(struct loss_sink *sink, struct sg_error *err)
     static const char note[] = "{\"state\":\"lost\",\"note\":\"The sandbox of this session was "
                                "lost and has been replaced: "
                                "earlier variables and files are gone.\"}";
-    if (!lease_take_loss(sink->request->lease)) {
+    bool is_lost = lease_take_loss(sink->request->lease) || sink->request->has_lost_parked;
+    sink->request->has_lost_parked = false;
+    if (!is_lost) {
         return 0;
     }
     return sink->to->event(sink->to->ctx, SG_OUT_STATUS, note, sizeof note - 1, err);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char limit_text[] = "[limit reached: answer with what you have]";
 static const char no_answer_text[] =
     "The tools were used as often as this request allows, and the model gave no answer in words.";
 
@@ -21,6 +20,12 @@ struct turns { /* where the loop stands */
     struct surface_turn_options options; /* of the next turn */
     bool over;                           /* a call of the turn before was over a limit */
     struct buf out;                      /* for the client, not yet written */
+    uint64_t written;                    /* bytes of it that were */
+};
+
+struct failure {      /* what may be done about a try that failed */
+    bool is_silent;   /* nothing of it has gone to the client: it can be made again */
+    int64_t delay_ms; /* … after so long; -1: that would not help */
 };
 
 /* Hands what has gathered to the client; with the first bytes go status and head. */
@@ -36,24 +41,41 @@ static int write_out(struct request *r, struct turns *turns, struct sg_error *er
     if (rc == 0) {
         rc = http_answer_write(r->exchange, buf_str(&turns->out), err);
     }
+    r->spoke_ms = clock_ms();
+    turns->written += turns->out.len;
     buf_reset(&turns->out);
     return rc;
 }
 
+struct reading { /* of a turn's answer */
+    struct upstream_call *call;
+    struct str piece;
+};
+
+static int head_wait(void *context, struct sg_error *err)
+{
+    return upstream_call_head(((struct reading *)context)->call, err);
+}
+
+static int piece_wait(void *context, struct sg_error *err)
+{
+    struct reading *reading = context;
+    return upstream_call_read(reading->call, &reading->piece, err);
+}
+
 /* The answer of one turn, passed on as it comes. */
-static int turn_read(struct request *r, struct turns *turns, struct upstream_call *call,
+static int turn_read(struct request *r, struct turns *turns, struct reading *reading,
                      struct surface_turn *ret, struct sg_error *err)
 {
     for (;;) {
-        struct str piece;
-        int rc = upstream_call_read(call, &piece, err);
+        int rc = alive_wait(r, piece_wait, reading, err);
         if (rc != 0) {
             return rc;
         }
-        if (piece.len == 0) {
+        if (reading->piece.len == 0) {
             break;
         }
-        rc = turns->surface->turn_feed(r->talk, piece, &turns->out, err);
+        rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
         if (rc == 0) {
             rc = write_out(r, turns, err);
         }
@@ -65,29 +87,101 @@ static int turn_read(struct request *r, struct turns *turns, struct upstream_cal
     return rc == 0 ? write_out(r, turns, err) : rc;
 }
 
-static int turn_serve(struct request *r, struct turns *turns, struct surface_turn *ret,
-                      struct sg_error *err)
+static int turn_call(struct request *r, struct turns *turns, struct upstream_call *call,
+                     struct surface_turn *ret, struct sg_error *err)
+{
+    struct reading reading = {.call = call};
+    int rc = alive_wait(r, head_wait, &reading, err);
+    if (rc == 0 && (call->status < 200 || call->status > 299)) {
+        rc = upstream_call_failed(call, err);
+    }
+    if (rc == 0) {
+        turns->surface->turn_begin(r->talk, call->is_stream);
+        rc = turn_read(r, turns, &reading, ret, err);
+    }
+    return rc;
+}
+
+static int turn_try(struct request *r, struct turns *turns, struct surface_turn *ret,
+                    struct failure *ret_failure, struct sg_error *err)
 {
     BUF_CLEANUP struct buf body = {.max = LIMIT_BODY_BYTES};
     struct upstream_call call;
-    r->turns++;
+    uint64_t written = turns->written;
+    *ret_failure = (struct failure){.delay_ms = -1};
     int rc = turns->surface->turn_request(r->talk, &turns->options, &body, err);
     if (rc != 0) {
         return rc;
     }
     rc = upstream_call_begin(r, buf_str(&body), true, &call, err);
     if (rc == 0) {
-        rc = upstream_call_head(&call, err);
+        rc = turn_call(r, turns, &call, ret, err);
     }
-    if (rc == 0 && (call.status < 200 || call.status > 299)) {
-        rc = upstream_call_failed(&call, err);
-    }
-    if (rc == 0) {
-        turns->surface->turn_begin(r->talk, call.is_stream);
-        rc = turn_read(r, turns, &call, ret, err);
+    if (rc != 0) {
+        ret_failure->is_silent = turns->written == written && turns->out.len == 0;
+        ret_failure->delay_ms = ret_failure->is_silent ? retry_delay(&call, err) : -1;
     }
     upstream_call_end(&call);
     return rc;
+}
+
+static void turn_log(const struct request *r, const struct surface_turn *turn, int64_t began_ms)
+{
+    struct log_line line;
+    log_begin(&line, SG_INFO, "turn");
+    log_text(&line, "request", r->id);
+    log_int(&line, "turn", r->turns);
+    log_int(&line, "calls", (int64_t)turn->calls_count);
+    log_int(&line, "input_tokens", turn->usage.input_tokens);
+    log_int(&line, "output_tokens", turn->usage.output_tokens);
+    log_int(&line, "ms", clock_ms() - began_ms);
+    log_end(&line);
+}
+
+/* The upstream finds the request too long, right behind results of ours: shorter ones may save it. */
+static bool results_cut(struct request *r, struct turns *turns, const struct sg_error *err)
+{
+    if (r->turns < 2 || !error_says_context_full(err) ||
+        !turns->surface->results_cut(r->talk, LIMIT_RESULT_CUT_BYTES)) {
+        return false;
+    }
+    struct log_line line;
+    log_begin(&line, SG_WARN, "results_cut");
+    log_text(&line, "request", r->id);
+    log_int(&line, "turn", r->turns);
+    log_text(&line, "message", err->message);
+    log_end(&line);
+    return true;
+}
+
+/* A turn, tried again where its failure may pass and the client has seen nothing of it. */
+static int turn_serve(struct request *r, struct turns *turns, struct surface_turn *ret,
+                      struct sg_error *err)
+{
+    int64_t began_ms = clock_ms();
+    bool is_cut = false;
+    r->turns++;
+    for (unsigned tries = 1;;) {
+        struct failure failure;
+        int rc = turn_try(r, turns, ret, &failure, err);
+        if (rc == 0) {
+            turn_log(r, ret, began_ms);
+            r->may_begin_stream = turns->surface->wants_stream(r->talk);
+            return 0;
+        }
+        if (failure.is_silent && !is_cut && results_cut(r, turns, err)) {
+            is_cut = true;
+            *err = (struct sg_error){0};
+            continue;
+        }
+        if (failure.delay_ms < 0 || ++tries > LIMIT_TURN_TRIES) {
+            return rc;
+        }
+        rc = retry_wait(r, failure.delay_ms, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
 }
 
 /* May this call of the turn be run? `place` counts within the turn. */
@@ -106,13 +200,15 @@ static int calls_run(struct request *r, struct turns *turns, const struct surfac
     for (size_t i = 0; i < turn->calls_count; i++) {
         int rc = 0;
         if (call_allowed(r, turns, i)) {
+            bool repeats = false;
             r->calls_run++;
-            rc = tool_run(r, &turn->calls[i], i, &turns->out, err);
+            rc = tool_run(r, &turn->calls[i], i, &turns->out, &repeats, err);
+            over = over || repeats;
         } else {
             over = true;
             metrics_tool_call(r->gateway->metrics, r->tools[turn->calls[i].offer].interceptor,
                               METRIC_CALL_REFUSED);
-            tool_refuse(r, i, limit_text, &turns->out);
+            tool_refuse(r, i, &turns->out);
         }
         if (rc == 0) {
             rc = write_out(r, turns, err);
@@ -201,14 +297,20 @@ int loop_serve(struct request *r, struct sg_error *err)
     struct surface_input input = {.body = &r->body,
                                   .offers = r->offers,
                                   .offers_count = r->offers_count,
-                                  .answer_id = r->id + 4};
+                                  .memory = &r->memory,
+                                  .answer_id = r->id + 4,
+                                  .usage_last = r->upstream->usage_last};
     int rc = turns.surface->open(&input, r->arena, &r->talk, err);
     if (rc != 0) {
         return rc;
     }
+    r->spoke_ms = clock_ms();
     turns.options.stream = turns.surface->wants_stream(r->talk) && !r->upstream->replay;
     rc = turns_serve(r, &turns, err);
     if (rc != 0) {
+        if (r->lease != NULL) {
+            lease_park(r->lease, 0); /* nobody will come back for it */
+        }
         loop_fail(r, &turns, err);
     }
     buf_clear(&turns.out);

@@ -98,13 +98,32 @@ static int relay_body(struct request *r, struct upstream_call *call, struct sg_e
     }
 }
 
+/* Up to the head of the answer. A request of which nothing was sent yet is tried again, as an intercepted turn is; what
+ * an upstream answers, "later" included, is the client's to act upon. */
+static int relay_call(struct request *r, struct upstream_call *call, struct sg_error *err)
+{
+    for (unsigned tries = 1;;) {
+        int rc = upstream_call_begin(r, r->body.raw, false, call, err);
+        if (rc == 0) {
+            rc = upstream_call_head(call, err);
+        }
+        int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
+        if (delay_ms < 0 || ++tries > LIMIT_TURN_TRIES) {
+            return rc;
+        }
+        upstream_call_end(call);
+        rc = retry_wait(r, delay_ms, err);
+        if (rc != 0) {
+            *call = (struct upstream_call){.request = r};
+            return rc;
+        }
+    }
+}
+
 int relay_serve(struct request *r, struct sg_error *err)
 {
     struct upstream_call call;
-    int rc = upstream_call_begin(r, r->body.raw, false, &call, err);
-    if (rc == 0) {
-        rc = upstream_call_head(&call, err);
-    }
+    int rc = relay_call(r, &call, err);
     if (rc == 0 && call.status == 401 && r->upstream->api_key != NULL) {
         rc = upstream_call_failed(&call, err); /* its text may show a part of the operator's key */
     }

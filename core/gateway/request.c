@@ -75,8 +75,12 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     bool intercepted = false;
     if (r->route.surface != NULL) {
         tools_offer(r);
-        rc = r->route.surface->looks_for(&r->body, r->offers, r->offers_count, r->arena,
-                                         &intercepted, err);
+        memory_attach(r);
+        struct surface_input input = {.body = &r->body,
+                                      .offers = r->offers,
+                                      .offers_count = r->offers_count,
+                                      .memory = &r->memory};
+        rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
     }
     if (rc == 0) {
         rc = body_cut_control_keys(r, intercepted, err);
@@ -167,6 +171,7 @@ static void request_end(struct request *r)
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);
     }
+    memory_end(r);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
         buf_clear(&r->body_storage[i]);
     }

@@ -60,12 +60,19 @@ struct request {
     struct hook_state *hooks; /* interceptors that looked at it and want to know of its end */
 
     struct surface_exchange *talk; /* where interceptors take part */
-    struct lease *lease;           /* of the container, once code was to be run */
+    struct surface_memory memory;  /* what it is given */
+    struct held_record *held_records;
+    bool has_lost_parked; /* the container of the answer that is continued has gone */
+    struct lease *lease;  /* of the container, once code was to be run */
     const struct sandbox *lease_sandbox;
     unsigned turns, calls_run;
     const struct offered_tool *active_tool; /* whose call runs now */
     bool ran_tools;    /* from now on a failure must not make the client repeat the request */
     bool is_streaming; /* head and first bytes have gone to the client */
+    bool
+        may_begin_stream; /* a turn was good: the head may go, though there is nothing to say yet */
+    int64_t spoke_ms;     /* when the streaming client was last written to */
+    struct repeat *repeats; /* calls that were run, and what they gave */
 
     struct str retry_after;          /* of an upstream that refused */
     char cause[ERROR_MESSAGE_BYTES]; /* what the client is not told, for the access log */
@@ -102,9 +109,25 @@ void hooks_done(struct request *);
 
 /* tools.c */
 void tools_offer(struct request *);
+/* *ret_over where the call counts as over a limit although it was run: it repeats itself. */
 int tool_run(struct request *, const struct surface_call *, size_t index, struct buf *out,
-             struct sg_error *err);
-void tool_refuse(struct request *, size_t index, const char *model_text, struct buf *out);
+             bool *ret_over, struct sg_error *err);
+/* It is over a limit: not run, and told so. */
+void tool_refuse(struct request *, size_t index, struct buf *out);
+
+/* alive.c: a comment to a streaming client, if it has heard nothing for long enough. */
+int alive_comment(struct request *, struct sg_error *err);
+/* Waits as `wait` does, which ends with SG_E_TIMEOUT at its fiber's deadline and can go on when called again; in between
+ * the client is kept alive. */
+typedef int alive_waiting(void *context, struct sg_error *err);
+int alive_wait(struct request *, alive_waiting *, void *context, struct sg_error *err);
+
+/* repeat.c: notes what a call gave; has it given the same too often? */
+bool repeat_is_over(struct request *, const struct surface_call *, struct str result);
+
+/* records.c */
+void memory_attach(struct request *);
+void memory_end(struct request *);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);

@@ -16,6 +16,166 @@ struct setup {
     struct conf_problems *problems;
 };
 
+<<<<<<< HEAD
+=======
+struct upstream_text {
+    const char *name, *plugin, *base_url, *api_key, *stream, *last_turn, *usage;
+    const char *const *models, *const *surfaces;
+    int64_t connect_ms, first_byte_ms, silence_ms;
+};
+
+struct sandbox_text {
+    const char *name, *plugin;
+    int64_t run_timeout_ms, keep_ms;
+};
+
+struct search_text {
+    const char *name, *plugin;
+};
+
+struct interceptor_text {
+    const char *plugin, *name, *sandbox, *search, *tool_name;
+    const char *const *upstreams;
+    bool enabled, show_runs;
+};
+
+#define NAME_OPTION(type_)                                                              \
+    {                                                                                   \
+        .name = "name", .type = SG_STRING, .flags = SG_REQUIRED, SG_FIELD(type_, name), \
+        .help = "The name by which other sections and logs know it."                    \
+    }
+#define PLUGIN_OPTION(type_, required, words)                                            \
+    {                                                                                    \
+        .name = "plugin", .type = SG_STRING, .flags = required, SG_FIELD(type_, plugin), \
+        .help = words                                                                    \
+    }
+
+static const struct sg_option upstream_options[] = {
+    NAME_OPTION(struct upstream_text),
+    PLUGIN_OPTION(struct upstream_text, 0, "An upstream plugin, instead of base_url."),
+    {.name = "base_url",
+     .type = SG_STRING,
+     SG_FIELD(struct upstream_text, base_url),
+     .help = "Where the API is, as for a client library: https://api.openai.com/v1"},
+    {.name = "api_key",
+     .type = SG_STRING,
+     .flags = SG_SECRET,
+     SG_FIELD(struct upstream_text, api_key),
+     .help = "The operator's key for it."},
+    {.name = "models",
+     .type = SG_STRINGS,
+     .flags = SG_REQUIRED,
+     SG_FIELD(struct upstream_text, models),
+     .help = "Models that go there: exact names or patterns with *."},
+    {.name = "surfaces",
+     .type = SG_STRINGS,
+     SG_FIELD(struct upstream_text, surfaces),
+     .help = "API forms that it speaks: chat, responses, messages; default all."},
+    {.name = "stream",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, stream),
+     .def = "live",
+     .choices = "live|replay",
+     .help = "replay: it cannot stream with tools; clients still get their stream."},
+    {.name = "last_turn",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, last_turn),
+     .def = "none",
+     .choices = "none|remove",
+     .help = "How the last turn is kept free of calls: tool choice none, or without our tools."},
+    {.name = "usage",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, usage),
+     .def = "sum",
+     .choices = "sum|last",
+     .help = "What clients are told: all turns' tokens, or the last turn's (the context's size)."},
+    {.name = "connect_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, connect_ms),
+     .def = "10s",
+     .min = "100ms",
+     .max = "5m",
+     .help = "Longest time to connect."},
+    {.name = "first_byte_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, first_byte_ms),
+     .def = "5m",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest time until its answer begins."},
+    {.name = "silence_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, silence_ms),
+     .def = "2m",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest pause in its answer."},
+    {0},
+};
+
+static const struct sg_option sandbox_options[] = {
+    NAME_OPTION(struct sandbox_text),
+    PLUGIN_OPTION(struct sandbox_text, SG_REQUIRED, "The sandbox provider: mock, local, e2b …"),
+    {.name = "run_timeout",
+     .type = SG_DURATION,
+     SG_FIELD(struct sandbox_text, run_timeout_ms),
+     .def = "60s",
+     .min = "100ms",
+     .max = "1h",
+     .help = "Longest time for one run of code."},
+    {.name = "keep",
+     .type = SG_DURATION,
+     SG_FIELD(struct sandbox_text, keep_ms),
+     .def = "0s",
+     .min = "0s",
+     .max = "1h",
+     .help = "How long a container without a session outlives its request, where its id was "
+             "given to the client."},
+    {0},
+};
+
+static const struct sg_option search_options[] = {
+    NAME_OPTION(struct search_text),
+    PLUGIN_OPTION(struct search_text, SG_REQUIRED, "The search provider: mock, searxng …"),
+    {0},
+};
+
+static const struct sg_option interceptor_options[] = {
+    PLUGIN_OPTION(struct interceptor_text, SG_REQUIRED, "The interceptor: code_interpreter …"),
+    {.name = "name",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, name),
+     .help = "Its name in logs; default the plugin's."},
+    {.name = "enabled",
+     .type = SG_BOOL,
+     SG_FIELD(struct interceptor_text, enabled),
+     .def = "true",
+     .help = "false: as if it were not there, but still checked."},
+    {.name = "sandbox",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, sandbox),
+     .help = "The sandbox in which its code runs."},
+    {.name = "search",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, search),
+     .help = "The search that it uses."},
+    {.name = "upstreams",
+     .type = SG_STRINGS,
+     SG_FIELD(struct interceptor_text, upstreams),
+     .help = "The upstreams for which it takes part; default all."},
+    {.name = "tool_name",
+     .type = SG_STRING,
+     SG_FIELD(struct interceptor_text, tool_name),
+     .help = "Another name for the function that the model sees."},
+    {.name = "show_runs",
+     .type = SG_BOOL,
+     SG_FIELD(struct interceptor_text, show_runs),
+     .def = "false",
+     .help = "Chat: list what ran as executed_tools in the answer."},
+    {0},
+};
+
+>>>>>>> rules
 /* Names of a map's keys that the table does not know: left to the other table. */
 static const char *const *keys_not_in(const struct sg_option *table, const struct conf_node *map,
                                       struct arena *arena)
@@ -159,6 +319,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                                   .surfaces = text.surfaces,
                                   .replay = strcmp(text.stream, "replay") == 0,
                                   .last_removes = strcmp(text.last_turn, "remove") == 0,
+                                  .usage_last = strcmp(text.usage, "last") == 0,
                                   .connect_ms = text.connect_ms,
                                   .first_byte_ms = text.first_byte_ms,
                                   .silence_ms = text.silence_ms};

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char limit_text[] = "[limit reached: answer with what you have]";
+
 enum { MODEL_TEXT_BYTES_MAX = 1024 * 1024, OUTPUTS_MAX = 4096 };
 
 static bool interceptor_in_scope(const struct interceptor *interceptor, const struct request *r)
@@ -137,46 +139,35 @@ static int invoke_tool(const struct instance *instance, struct sg_call *call, vo
     return a->tool->call(instance->self, call, a->json, a->len, err);
 }
 
-static int keep_client_alive(struct request *r, struct sg_error *err)
+struct follow { /* the next output of a call */
+    struct sg_call *call;
+    struct call_output output;
+    bool is_over;
+};
+
+static int output_wait(void *context, struct sg_error *err)
 {
-    if (!r->is_streaming) {
-        return 0;
-    }
-    fiber_set_deadline(fiber_self(), r->deadline);
-    return http_answer_write(r->exchange, str_of(r->route.surface->keep_alive), err);
+    struct follow *follow = context;
+    int rc = call_next(follow->call, &follow->output);
+    follow->is_over = rc == 0;
+    return rc >= 0 ? 0
+                   : error_set(err, -rc,
+                               rc == -SG_E_TIMEOUT ? "The request took too long."
+                                                   : "The client has gone.");
 }
 
-/* Takes the call's output until its end, writing a comment to a streaming client now and then. */
+/* Takes the call's output until its end. */
 static int tool_follow(struct request *r, struct sg_call *call, struct collected *c,
                        struct sg_error *err)
 {
-    struct fiber *self = fiber_self();
-    int64_t every_ms = r->gateway->config->loop.keep_alive_ms;
-    int64_t next = deadline_in(every_ms);
-    int rc;
+    struct follow follow = {.call = call};
     for (;;) {
-        struct call_output output;
-        fiber_set_deadline(self, deadline_min(next, r->deadline));
-        rc = call_next(call, &output);
-        if (rc == 1) {
-            collect(c, &output);
-        } else if (rc == -SG_E_TIMEOUT && clock_ms() < r->deadline) {
-            rc = keep_client_alive(r, err);
-            if (rc != 0) {
-                break;
-            }
-            next = deadline_in(every_ms);
-        } else if (rc < 0) {
-            rc = error_set(err, -rc,
-                           rc == -SG_E_TIMEOUT ? "The request took too long."
-                                               : "The client has gone.");
-            break;
-        } else {
-            break;
+        int rc = alive_wait(r, output_wait, &follow, err);
+        if (rc != 0 || follow.is_over) {
+            return rc;
         }
+        collect(c, &follow.output);
     }
-    fiber_set_deadline(self, r->deadline);
-    return rc;
 }
 
 /* A failure of the tool itself is a result for the model; its cause is for the operator. */
@@ -195,24 +186,46 @@ static void tool_failed(struct request *r, const struct offered_tool *tool, stru
                      c->model.len > 0 ? "\n" : "");
 }
 
-static void tool_end(struct request *r, size_t index, struct collected *c, struct buf *out)
+static void tool_log(const struct request *r, const struct surface_call *call,
+                     const struct collected *c, int64_t began_ms)
 {
+    struct log_line line;
+    log_begin(&line, SG_INFO, "tool");
+    log_text(&line, "request", r->id);
+    log_text(&line, "interceptor", r->active_tool->interceptor->name);
+    log_str(&line, "tool", call->name);
+    log_text(&line, "status", c->failed ? "failed" : "completed");
+    log_int(&line, "ms", clock_ms() - began_ms);
+    log_end(&line);
+}
+
+/* True where it counts as over a limit. */
+static bool tool_end(struct request *r, const struct surface_call *call, size_t index,
+                     struct collected *c, struct buf *out)
+{
+    bool is_over = repeat_is_over(r, call, buf_str(&c->model));
+    struct str said = {arena_copy(r->arena, buf_str(&c->model)), c->model.len};
     struct surface_result result = {
         .status = c->failed ? SURFACE_CALL_FAILED : SURFACE_CALL_COMPLETED,
-        .model_text = {arena_copy(r->arena, buf_str(&c->model)), c->model.len},
+        .model_text = is_over ? str_of(limit_text) : said,
         .container_id = r->lease != NULL
                             ? str_of(arena_printf(r->arena, "%s", lease_container_id(r->lease)))
                             : (struct str){0},
         .outputs = c->outputs,
         .outputs_count = c->count};
     r->route.surface->call_end(r->talk, index, &result, out);
+<<<<<<< HEAD
     metrics_tool_call(r->gateway->metrics, r->active_tool->interceptor,
                       c->failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
+=======
+    return is_over;
+>>>>>>> rules
 }
 
 int tool_run(struct request *r, const struct surface_call *wanted, size_t index, struct buf *out,
-             struct sg_error *err)
+             bool *ret_over, struct sg_error *err)
 {
+    int64_t began_ms = clock_ms();
     CHECK(wanted->offer < r->offers_count);
     const struct offered_tool *tool = &r->tools[wanted->offer];
     struct collected c = {.arena = r->arena, .model = {.max = MODEL_TEXT_BYTES_MAX}};
@@ -227,6 +240,10 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
         c.failed = true;
     } else {
         *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
+        if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {
+            r->ran_tools =
+                true; /* what it does is its own affair; the others say when they begin */
+        }
         call_start(call, invoke_tool, arguments);
         rc = tool_follow(r, call, &c, err);
         if (rc == 0) {
@@ -239,7 +256,8 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
         call_wait_end(call); /* it may still look at this request */
     }
     if (rc == 0) {
-        tool_end(r, index, &c, out);
+        tool_log(r, wanted, &c, began_ms);
+        *ret_over = tool_end(r, wanted, index, &c, out);
     }
     call_unref(call);
     buf_clear(&c.model);
@@ -247,9 +265,9 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
     return rc;
 }
 
-void tool_refuse(struct request *r, size_t index, const char *model_text, struct buf *out)
+void tool_refuse(struct request *r, size_t index, struct buf *out)
 {
     struct surface_result result = {.status = SURFACE_CALL_NOT_RUN,
-                                    .model_text = str_of(model_text)};
+                                    .model_text = str_of(limit_text)};
     r->route.surface->call_end(r->talk, index, &result, out);
 }

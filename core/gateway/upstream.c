@@ -129,6 +129,7 @@ static int begin_http(struct upstream_call *call, struct str body, bool intercep
                                     .silence_ms = r->upstream->silence_ms,
                                     .deadline = r->deadline};
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
+    call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
     return rc == 0 ? 0 : hide_detail(r, err);
 }
 
@@ -231,21 +232,25 @@ static int plugin_next(struct upstream_call *call, struct call_output *ret, stru
     }
 }
 
+/* May be called again after a time-out of the fiber's own. */
 static int head_plugin(struct upstream_call *call, struct sg_error *err)
 {
     struct call_output output;
-    call->status = 200;
-    int rc = plugin_next(call, &output, err);
-    if (rc == 1 && output.kind == SG_OUT_HEAD) {
-        rc = plugin_head(call, output.data, err);
-        if (rc != 0) {
-            return rc;
+    int rc;
+    while ((rc = plugin_next(call, &output, err)) == 1 && output.kind == SG_OUT_HEAD) {
+        if (!call->has_head) { /* a second one says nothing */
+            rc = plugin_head(call, output.data, err);
+            if (rc != 0) {
+                return rc;
+            }
+            call->has_head = true;
         }
-        rc = plugin_next(call, &output, err);
     }
     if (rc < 0) {
+        call->is_broken = err->code == SG_E_UNAVAILABLE;
         return hide_detail(call->request, err);
     }
+    call->status = call->status == 0 ? 200 : call->status;
     if (rc == 1) {
         char *copy = arena_copy(call->request->arena, output.data);
         call->held = (struct str){copy, output.data.len};
@@ -285,6 +290,8 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
         struct fetch_reply reply;
         int rc = fetch_head(call->fetch, &reply, err);
         if (rc != 0) {
+            call->is_unsent = fetch_failed_before_sending(call->fetch);
+            call->is_broken = rc == SG_E_UNAVAILABLE || (rc == SG_E_TIMEOUT && call->is_unsent);
             return hide_detail(call->request, err);
         }
         call->status = reply.status;
@@ -304,6 +311,7 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
 {
     if (call->plugin == NULL) {
         int rc = fetch_read(call->fetch, ret_piece, err);
+        call->is_broken = rc == SG_E_UNAVAILABLE;
         return rc == 0 ? 0 : hide_detail(call->request, err);
     }
     if (call->held.len > 0) {
@@ -315,6 +323,7 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
     do {
         int rc = plugin_next(call, &output, err);
         if (rc < 0) {
+            call->is_broken = err->code == SG_E_UNAVAILABLE;
             return hide_detail(call->request, err);
         }
         if (rc == 0) {
@@ -335,19 +344,25 @@ void upstream_call_end(struct upstream_call *call)
     }
 }
 
-/* error.message, .code and .param of the body, where it is an error of one of the API forms. */
+/* message, code and param of `error` in the body, where it is an error of one of the API forms; of some servers they
+ * stand at the top, of others `error` is the message. */
 static void read_error_body(struct request *r, struct str body, struct sg_error *err)
 {
     struct json_text text;
-    struct json_member *members;
-    size_t count;
     struct sg_error ignored = {0};
     if (json_scan(body, r->arena, &text, &ignored) != 0) {
         return;
     }
+    struct json_member *members = text.members, as_message;
+    size_t count = text.count;
     const struct json_member *error = json_find(text.members, text.count, "error");
-    if (error == NULL || error->value.type != JSON_OBJECT ||
-        json_members(error->value, "error", r->arena, &members, &count, &ignored) != 0) {
+    if (error != NULL && error->value.type == JSON_STRING) {
+        as_message = (struct json_member){.key = STR("message"), .value = error->value};
+        members = &as_message;
+        count = 1;
+    } else if (error != NULL &&
+               (error->value.type != JSON_OBJECT ||
+                json_members(error->value, "error", r->arena, &members, &count, &ignored) != 0)) {
         return;
     }
     static const char *const names[] = {"message", "code", "param"};

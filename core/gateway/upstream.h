@@ -15,6 +15,9 @@ struct upstream_call {
     const struct fetch_field *fields;
     size_t fields_count;
     bool is_stream; /* the answer is server-sent events */
+    bool has_head;  /* a plugin's: it has been read */
+    bool is_broken; /* the connection failed: refused, reset, cut off */
+    bool is_unsent; /* … before anything of the request was sent */
 };
 
 /* Sends `body` to the upstream of the request, on its path. */
@@ -31,5 +34,16 @@ void upstream_call_end(struct upstream_call *);
 int upstream_call_failed(struct upstream_call *, struct sg_error *err);
 
 struct str upstream_field(const struct upstream_call *, const char *name);
+
+/* retry.c: after a failure of the call. How long to wait before it is tried again; -1: it would not help, or not within
+ * the request's time. */
+int64_t retry_delay(const struct upstream_call *, const struct sg_error *);
+/* Waits so long, says so in the log, and forgets the failure. */
+int retry_wait(struct request *, int64_t delay_ms, struct sg_error *err);
+/* What retry-after-ms and retry-after (seconds or a date) ask for; -1: nothing that can be understood. */
+int64_t retry_after_ms(struct str ms_field, struct str field);
+
+/* context.c */
+bool error_says_context_full(const struct sg_error *);
 
 #endif

@@ -377,7 +377,10 @@ int fetch_read(struct fetch *fetch, struct str *ret_data, struct sg_error *err)
     CHECK_MAGIC(fetch, FETCH_MAGIC);
     CHECK(fetch->has_head);
     buf_reset(&fetch->out);
-    struct limit limit = {deadline_in(fetch->silence_ms), fetch->silence_ms, "silence",
+    if (fetch->silence_deadline == 0) { /* else the reader's own time was over, and it goes on */
+        fetch->silence_deadline = deadline_in(fetch->silence_ms);
+    }
+    struct limit limit = {fetch->silence_deadline, fetch->silence_ms, "silence",
                           "nothing more from"};
     while (fetch->in.len == 0 && !fetch->is_done) {
         int code = wait(fetch, limit.at);
@@ -385,6 +388,7 @@ int fetch_read(struct fetch *fetch, struct str *ret_data, struct sg_error *err)
             return describe_wait(fetch, code, &limit, err);
         }
     }
+    fetch->silence_deadline = 0;
     if (fetch->in.len > 0) {
         hand_out(fetch);
         *ret_data = buf_str(&fetch->out);

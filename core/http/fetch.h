@@ -55,7 +55,7 @@ int fetch_start(const struct fetch_request *, struct arena *, struct fetch **ret
 int fetch_head(struct fetch *, struct fetch_reply *ret, struct sg_error *err);
 
 /* Waits for more of the body: *ret_data until the next call. An empty one is the orderly end; a cut one is
- * SG_E_UNAVAILABLE. */
+ * SG_E_UNAVAILABLE. After a time-out of the fiber's own it, or fetch_head(), may be called again: the limits go on. */
 int fetch_read(struct fetch *, struct str *ret_data, struct sg_error *err);
 
 /* Ends the transfer at once, wherever it is. NULL is fine. */

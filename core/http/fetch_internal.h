@@ -134,6 +134,7 @@ struct fetch {
 
     int64_t connect_ms, first_byte_ms, silence_ms;
     int64_t first_byte_deadline, deadline;
+    int64_t silence_deadline; /* of what is waited for now; 0: nothing is */
 };
 
 /* Called by multi.c when libcurl has ended the transfer, which is out of its multi then. Must not wait. */

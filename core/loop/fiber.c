@@ -179,6 +179,17 @@ void fiber_note(const char *step, const char *plugin)
     atomic_store_explicit(&fiber->home->plugin, plugin, memory_order_relaxed);
 }
 
+void fiber_set_local(void *local)
+{
+    running()->local = local;
+}
+
+void *fiber_local(void)
+{
+    struct fiber *fiber = fiber_self();
+    return fiber == NULL ? NULL : fiber->local;
+}
+
 /* ---- waiting ---- */
 
 int64_t fiber_park_until(const struct fiber *fiber)

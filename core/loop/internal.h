@@ -53,7 +53,7 @@ struct fiber {
     struct fiber *older, *younger;    /* in the loop's list of all */
     const char *name, *step, *plugin; /* for traces and the watchdog */
     void (*run)(void *);
-    void *arg;
+    void *arg, *local;
     struct stack *stack;
     struct context context;
     void *asan_fake_stack, *tsan_fiber;

@@ -92,6 +92,10 @@ void fiber_unshield(void);
 /* Waits. Returns 0 after `ms`, or SG_E_TIMEOUT/SG_E_CANCELLED. */
 int fiber_sleep(int64_t ms);
 
+/* A pointer for whoever started the running fiber; NULL until it is set, and outside a fiber. */
+void fiber_set_local(void *);
+void *fiber_local(void);
+
 /* Lets the others run first. */
 void fiber_yield(void);
 

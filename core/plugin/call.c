@@ -2,7 +2,10 @@
  *
  * The home loop's thread owns a call; the plugin's code runs in a fiber there or on a worker thread. They meet in the
  * queue of output, under the call's lock: whoever finds it empty (consumer) or full (producer) waits, a fiber by
- * parking, a worker by sleeping on `changed`. A worker wakes a fiber only by posting to the home loop. */
+ * parking, a worker by sleeping on `changed`. A worker wakes a fiber only by posting to the home loop.
+ *
+ * call_cross.c has what a worker asks of the core, call_leave.c how callers leave, call_result.c what a call is told
+ * apart by. */
 #include "plugin/call_internal.h"
 
 #include "base/check.h"
@@ -16,7 +19,7 @@ enum { TAKEN_IN_A_ROW_MAX = 64 }; /* then the loop's other fibers get their turn
 
 /* ---- life ---- */
 
-static void consumer_wake_task(struct loop_task *);
+static void wake_task(struct loop_task *);
 static void worker_run(struct worker_task *);
 
 struct sg_call *call_new(const struct instance *instance, const char *operation, void *context,
@@ -35,15 +38,30 @@ struct sg_call *call_new(const struct instance *instance, const char *operation,
     call->request_id =
         request_id == NULL ? NULL : check_alloc(arena_copy(call->arena, str_of(request_id)));
     call->end = &call->first;
-    call->wake.run = consumer_wake_task;
+    call->wake.run = wake_task;
     call->work.run = worker_run;
-    lock_init(&call->lock);
-    lock_condition_init(&call->changed);
+    call->work.lane = context != NULL ? WORKER_WAITING_CALL : WORKER_CALL;
+    lock_init(&call->own_lock);
+    lock_condition_init(&call->own_changed);
+    call->lock = &call->own_lock;
+    call->changed = &call->own_changed;
     return call;
 }
 
-/* With the lock, or as the last owner. */
-static void queue_drop(struct sg_call *call)
+void call_set_identity(struct sg_call *call, struct str identity)
+{
+    CHECK(call->place == CALL_NOT_STARTED);
+    call->identity = (struct str){check_alloc(arena_copy(call->arena, identity)), identity.len};
+    call->work.identity = call->identity;
+}
+
+void call_set_late(struct sg_call *call, call_late *late)
+{
+    CHECK(call->place == CALL_NOT_STARTED);
+    call->late = late;
+}
+
+void call_drop_queue(struct sg_call *call)
 {
     while (call->first != NULL) {
         struct call_entry *next = call->first->next;
@@ -71,13 +89,16 @@ void call_unref(struct sg_call *call)
         return;
     }
     CHECK(call->consumer == NULL);
-    queue_drop(call);
+    call_drop_queue(call);
     free(call->taken);
+    free(call->abandoned);
     arena_free(call->arena);
-    CHECK(pthread_cond_destroy(&call->changed) == 0);
-    lock_destroy(&call->lock);
+    CHECK(pthread_cond_destroy(&call->own_changed) == 0);
+    lock_destroy(&call->own_lock);
+    struct sg_call *carrier = call->carrier;
     call->magic = 0;
     free(call);
+    call_unref(carrier); /* its lock was this one's */
 }
 
 static void check_home(const struct sg_call *call)
@@ -88,30 +109,39 @@ static void check_home(const struct sg_call *call)
 
 /* ---- waking the other side ---- */
 
-static void consumer_wake_task(struct loop_task *task)
+/* Home thread. The consumer looks for output and the end, the watcher for the end. */
+static void wake(struct fiber *consumer, struct fiber *watcher)
+{
+    if (consumer != NULL) {
+        fiber_wake(consumer);
+    }
+    if (watcher != NULL) {
+        fiber_wake(watcher);
+    }
+}
+
+static void wake_task(struct loop_task *task)
 {
     struct sg_call *call = (struct sg_call *)((char *)task - offsetof(struct sg_call, wake));
     CHECK_MAGIC(call, CALL_MAGIC);
-    lock_take(&call->lock);
+    lock_take(call->lock);
     call->is_wake_posted = false;
     struct fiber *consumer = call->consumer;
-    lock_release(&call->lock);
-    if (consumer != NULL) { /* it cannot leave meanwhile: this is its thread */
-        fiber_wake(consumer);
-    }
+    lock_release(call->lock);
+    wake(consumer, call->watcher); /* they cannot leave meanwhile: this is their thread */
     call_unref(call);
 }
 
-/* Takes the lock's release upon itself, so that what was added and who waits for it are seen together. */
-static void release_and_wake_consumer(struct sg_call *call)
+/* It takes the lock's release upon itself, so that what was added and who waits for it are seen together. */
+void call_release_and_wake(struct sg_call *call)
 {
     struct fiber *consumer = call->consumer;
     bool is_home = loop_self() == call->home;
-    bool must_post = consumer != NULL && !is_home && !call->is_wake_posted;
+    bool must_post = (consumer != NULL || call->has_ended) && !is_home && !call->is_wake_posted;
     call->is_wake_posted |= must_post;
-    lock_release(&call->lock);
-    if (consumer != NULL && is_home) {
-        fiber_wake(consumer);
+    lock_release(call->lock);
+    if (is_home) {
+        wake(consumer, call->watcher);
     } else if (must_post) {
         loop_post(call->home, &call_ref(call)->wake);
     }
@@ -121,7 +151,7 @@ static void release_and_wake_consumer(struct sg_call *call)
 static void producer_wake(struct sg_call *call)
 {
     if (call->place == CALL_ON_WORKER) {
-        CHECK(pthread_cond_signal(&call->changed) == 0);
+        CHECK(pthread_cond_signal(call->changed) == 0);
     } else if (call->runner != NULL) {
         fiber_wake(call->runner);
     }
@@ -139,15 +169,18 @@ static bool has_room(const struct sg_call *call, size_t len)
 static int producer_wait(struct sg_call *call)
 {
     int code = 0;
+    if (call_serve_lender(call)) {
+        return 0;
+    }
     call->producer_waits = true;
     if (call->place == CALL_ON_WORKER) {
-        int ended = lock_wait(&call->lock, &call->changed, call->deadline);
+        int ended = lock_wait(call->lock, call->changed, call->deadline);
         CHECK(ended == 0 || ended == ETIMEDOUT);
         code = ended == ETIMEDOUT ? SG_E_TIMEOUT : 0;
     } else {
-        lock_release(&call->lock);
+        lock_release(call->lock);
         code = fiber_park(DEADLINE_NONE); /* the fiber's own deadline is the call's */
-        lock_take(&call->lock);
+        lock_take(call->lock);
     }
     call->producer_waits = false;
     return code;
@@ -166,7 +199,18 @@ static int wait_for_room(struct sg_call *call, size_t len)
     return has_room(call, len) ? 0 : code;
 }
 
-static struct call_entry *entry_new(enum sg_out kind, const void *data, size_t len)
+/* With the lock. A worker that is lent waits until its output has been dealt with: it is the only thread on which the
+ * sink at the other end, its caller's, may run. */
+static void wait_until_taken(struct sg_call *call)
+{
+    int code = 0;
+    while (code == 0 && !call_is_cancelled(call) && !call_lender_is_done(call) &&
+           (call->first != NULL || call->consumer == NULL)) {
+        code = producer_wait(call);
+    }
+}
+
+struct call_entry *call_entry_new(enum sg_out kind, const void *data, size_t len)
 {
     struct call_entry *entry = len > SIZE_MAX - sizeof *entry ? NULL : malloc(sizeof *entry + len);
     if (entry != NULL) {
@@ -189,6 +233,19 @@ static int refuse_output(struct sg_call *call, enum sg_out kind, struct sg_error
     return error_set(err, SG_E_INTERNAL, "emit() of the unknown kind %d", (int)kind);
 }
 
+static void append(struct sg_call *call, struct call_entry *entry)
+{
+    *call->end = entry;
+    call->end = &entry->next;
+    call->queue_bytes += entry->len;
+    call_release_and_wake(call);
+    if (call->lender != NULL) {
+        lock_take(call->lock);
+        wait_until_taken(call);
+        lock_release(call->lock);
+    }
+}
+
 int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
               struct sg_error *err)
 {
@@ -198,35 +255,40 @@ int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t l
     if (call_is_cancelled(call)) {
         return call_wait_failed(call, "emit", SG_E_CANCELLED, err);
     }
-    struct call_entry *entry = entry_new(kind, data, len);
+    struct call_entry *entry = call_entry_new(kind, data, len);
     if (entry == NULL) {
         return error_set(err, SG_E_LIMIT, "emit(): no memory for an output of %zu bytes", len);
     }
-    lock_take(&call->lock);
+    lock_take(call->lock);
     int code = wait_for_room(call, len);
     if (code != 0) {
-        lock_release(&call->lock);
+        lock_release(call->lock);
         free(entry);
         return call_wait_failed(call, "emit", code, err);
     }
-    *call->end = entry;
-    call->end = &entry->next;
-    call->queue_bytes += len;
-    release_and_wake_consumer(call);
+    append(call, entry);
     return 0;
 }
 
 /* ---- the plugin's side: beginning and end ---- */
 
-static void call_end(struct sg_call *call, int code)
+void call_end(struct sg_call *call, int code)
 {
     call_judge(call, code);
     if (call->code != SG_OK) {
         call_add_names(call, &call->error);
     }
-    lock_take(&call->lock);
-    call->has_ended = true;
-    release_and_wake_consumer(call);
+    lock_take(call->lock);
+    bool is_abandoned = call->is_abandoned;
+    call->has_ended |= !is_abandoned;
+    if (is_abandoned) {
+        lock_release(call->lock);
+    } else {
+        call_release_and_wake(call);
+    }
+    if (is_abandoned && call->late != NULL) {
+        call->late(call->instance, call->arguments, code);
+    }
     call_unref(call);
 }
 
@@ -252,12 +314,17 @@ static void fiber_run(void *arg)
     call_end(call, code);
 }
 
-static void worker_run(struct worker_task *task)
+void call_carry_out(struct sg_call *call)
 {
-    struct sg_call *call = (struct sg_call *)((char *)task - offsetof(struct sg_call, work));
     CHECK_MAGIC(call, CALL_MAGIC);
     call->thread = pthread_self();
+    atomic_store(&call->has_begun, true);
     call_end(call, invoke(call));
+}
+
+static void worker_run(struct worker_task *task)
+{
+    call_carry_out((struct sg_call *)((char *)task - offsetof(struct sg_call, work)));
 }
 
 static int begin(struct sg_call *call)
@@ -273,7 +340,7 @@ static int begin(struct sg_call *call)
     }
     call->place = CALL_ON_WORKER;
     CHECK(loop_pool(call->home) != NULL);
-    return worker_submit(loop_pool(call->home), &call->work, &call->error);
+    return call_lend(call) ? 0 : worker_submit(loop_pool(call->home), &call->work, &call->error);
 }
 
 void call_start(struct sg_call *call, call_invoke *invoke_plugin, void *arguments)
@@ -295,7 +362,7 @@ void call_start(struct sg_call *call, call_invoke *invoke_plugin, void *argument
  * to wake. */
 static struct call_entry *take(struct sg_call *call, bool *ret_ended)
 {
-    lock_take(&call->lock);
+    lock_take(call->lock);
     struct call_entry *entry = call->first;
     if (entry != NULL) {
         call->first = entry->next;
@@ -304,23 +371,30 @@ static struct call_entry *take(struct sg_call *call, bool *ret_ended)
     }
     *ret_ended = entry == NULL && call->has_ended;
     call->consumer = entry == NULL && !call->has_ended ? fiber_self() : NULL;
-    /* Half empty, not one entry: fewer changes between the two sides. */
-    bool must_wake = call->producer_waits && call->queue_bytes <= LIMIT_CALL_QUEUE_BYTES / 2;
-    lock_release(&call->lock);
+    /* Half empty, not one entry: fewer changes between the two sides. A lent worker waits for the consumer to wait. */
+    bool must_wake = call->producer_waits &&
+                     (call->lender != NULL ? call->consumer != NULL
+                                           : call->queue_bytes <= LIMIT_CALL_QUEUE_BYTES / 2);
+    lock_release(call->lock);
     if (must_wake) {
         producer_wake(call);
     }
     return entry;
 }
 
+/* Until something may have changed; 0, or why the caller's fiber waits no longer. */
 static int consumer_wait(struct sg_call *call)
 {
-    int code = fiber_park(DEADLINE_NONE);
+    int64_t until = call_patience(call);
+    int code = fiber_park(until);
     call->taken_in_a_row = 0;
-    lock_take(&call->lock);
+    lock_take(call->lock);
     call->consumer = NULL;
-    lock_release(&call->lock);
-    return code;
+    lock_release(call->lock);
+    if (until <= clock_ms() && call_give_up(call)) {
+        return 0;
+    }
+    return code == SG_E_TIMEOUT ? fiber_check() : code;
 }
 
 int call_next(struct sg_call *call, struct call_output *ret)
@@ -350,10 +424,9 @@ int call_next(struct sg_call *call, struct call_output *ret)
 
 bool call_has_ended(const struct sg_call *call)
 {
-    struct sg_call *locked = (struct sg_call *)call; /* only its lock changes */
-    lock_take(&locked->lock);
+    lock_take(call->lock);
     bool has_ended = call->has_ended;
-    lock_release(&locked->lock);
+    lock_release(call->lock);
     return has_ended;
 }
 
@@ -361,28 +434,14 @@ int call_result(struct sg_call *call, struct sg_error *err)
 {
     check_home(call);
     CHECK(call_has_ended(call));
+    if (call->abandoned != NULL) {
+        *err = *call->abandoned;
+        return err->code;
+    }
     if (call->code != SG_OK) {
         *err = call->error;
     }
     return call->code;
-}
-
-void call_cancel(struct sg_call *call)
-{
-    check_home(call);
-    if (atomic_exchange(&call->is_cancelled, true)) {
-        return;
-    }
-    lock_take(&call->lock);
-    queue_drop(call);
-    CHECK(pthread_cond_signal(&call->changed) == 0); /* a sleeping worker */
-    lock_release(&call->lock);
-    if (call->runner != NULL) {
-        fiber_cancel(call->runner);
-    }
-    if (call->service != NULL) {
-        fiber_cancel(call->service);
-    }
 }
 
 void call_wait_end(struct sg_call *call)
@@ -432,158 +491,4 @@ int call_run(struct sg_call *call, call_invoke *invoke_plugin, void *arguments,
     }
     call_unref(call);
     return code;
-}
-
-/* ---- crossing: a worker has the core's part done on the home loop ---- */
-
-struct crossing { /* on the worker's stack; it sleeps until the home loop's fiber has ended */
-    struct sg_call *call;
-    const char *function;
-    call_part *part;
-    void *arguments;
-    struct sg_error *err;
-    int code;
-    struct loop_task begin;  /* the worker's word to the loop: start the fiber */
-    struct loop_task go_on;  /* … the sink has returned */
-    struct fiber *fiber;     /* home thread */
-    bool is_sink_done;       /* home thread */
-    bool is_done, has_event; /* under the call's lock */
-    enum sg_out event_kind;  /* the event on its way to the worker's sink … */
-    struct str event_data;
-    struct sg_error *event_err;
-    int event_code; /* … and what the sink returned */
-};
-
-static void sink_returned(struct loop_task *task)
-{
-    struct crossing *crossing =
-        (struct crossing *)((char *)task - offsetof(struct crossing, go_on));
-    crossing->is_sink_done = true;
-    fiber_wake(crossing->fiber);
-}
-
-/* The sink of the home loop's fiber: shows the event to the sleeping worker and waits until its sink has returned. The
- * data stay where they are meanwhile, so this wait cannot be cut short; the sink's own waits can. */
-static int event_to_worker(void *ctx, enum sg_out kind, const void *data, size_t len,
-                           struct sg_error *err)
-{
-    struct crossing *crossing = ctx;
-    struct sg_call *call = crossing->call;
-    lock_take(&call->lock);
-    crossing->event_kind = kind;
-    crossing->event_data = (struct str){data, len};
-    crossing->event_err = err;
-    crossing->has_event = true;
-    crossing->is_sink_done = false;
-    CHECK(pthread_cond_signal(&call->changed) == 0);
-    lock_release(&call->lock);
-    fiber_shield();
-    while (!crossing->is_sink_done) {
-        CHECK(fiber_park(DEADLINE_NONE) == 0);
-    }
-    fiber_unshield();
-    return crossing->event_code;
-}
-
-static void crossing_end(struct crossing *crossing, int code)
-{
-    struct sg_call *call = crossing->call;
-    lock_take(&call->lock);
-    crossing->code = code;
-    crossing->is_done = true;
-    CHECK(pthread_cond_signal(&call->changed) == 0);
-    lock_release(&call->lock); /* the worker goes on: `crossing` is gone */
-}
-
-static void crossing_fiber(void *arg)
-{
-    struct crossing *crossing = arg;
-    struct sg_call *call = crossing->call;
-    const struct sg_sink sink = {event_to_worker, crossing};
-    fiber_note(call->operation, call->instance->plugin->name);
-    int code = crossing->part(call, crossing->arguments, &sink, crossing->err);
-    call->service = NULL;
-    crossing_end(crossing, code);
-}
-
-static void crossing_begin(struct loop_task *task)
-{
-    struct crossing *crossing =
-        (struct crossing *)((char *)task - offsetof(struct crossing, begin));
-    struct sg_call *call = crossing->call;
-    int code = fiber_start(call->home, crossing->function, crossing_fiber, crossing,
-                           &crossing->fiber, crossing->err);
-    if (code != 0) {
-        crossing_end(crossing, code);
-        return;
-    }
-    call->service = crossing->fiber;
-    fiber_set_deadline(call->service, call->deadline);
-    if (call_is_cancelled(call)) {
-        fiber_cancel(call->service);
-    }
-}
-
-/* The worker's side: sleeps, and gives events to the plugin's sink. */
-static int crossing_serve(struct crossing *crossing, const struct sg_sink *sink)
-{
-    struct sg_call *call = crossing->call;
-    lock_take(&call->lock);
-    while (!crossing->is_done) {
-        if (!crossing->has_event) {
-            CHECK(lock_wait(&call->lock, &call->changed, DEADLINE_NONE) == 0);
-            continue;
-        }
-        crossing->has_event = false;
-        lock_release(&call->lock);
-        crossing->event_code =
-            sink->event(sink->ctx, crossing->event_kind, crossing->event_data.data,
-                        crossing->event_data.len, crossing->event_err);
-        loop_post(call->home, &crossing->go_on);
-        lock_take(&call->lock);
-    }
-    lock_release(&call->lock);
-    return crossing->code;
-}
-
-static int drop_event(void *ctx, enum sg_out kind, const void *data, size_t len,
-                      struct sg_error *err)
-{
-    (void)ctx, (void)kind, (void)data, (void)len, (void)err;
-    return 0;
-}
-
-int call_cross(struct sg_call *call, const char *function, call_part *part, void *arguments,
-               const struct sg_sink *sink, struct sg_error *err)
-{
-    static const struct sg_sink drop = {drop_event, NULL};
-    sink = sink != NULL ? sink : &drop;
-    if (call->place != CALL_ON_WORKER) {
-        return part(call, arguments, sink, err);
-    }
-    struct crossing crossing = {.call = call,
-                                .function = function,
-                                .part = part,
-                                .arguments = arguments,
-                                .err = err,
-                                .begin.run = crossing_begin,
-                                .go_on.run = sink_returned};
-    loop_post(call->home, &crossing.begin);
-    return crossing_serve(&crossing, sink);
-}
-
-int call_worker_sleep(struct sg_call *call, int64_t deadline)
-{
-    int ended = 0;
-    int64_t until = deadline_min(deadline, call->deadline);
-    lock_take(&call->lock);
-    while (!call_is_cancelled(call) && ended == 0) {
-        ended = lock_wait(&call->lock, &call->changed, until);
-        CHECK(ended == 0 || ended == ETIMEDOUT);
-    }
-    lock_release(&call->lock);
-    if (call_is_cancelled(call)) {
-        return SG_E_CANCELLED;
-    }
-    return deadline <= call->deadline ? 0 : SG_E_TIMEOUT;
 }

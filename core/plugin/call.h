@@ -10,7 +10,11 @@
  *   call_result, call_unref
  *
  * The caller may leave at any time: it cancels (call_cancel) and drops its reference; the call lives until the plugin's
- * code returns. All functions but call_unref() are for the home loop's thread; waiting ones for a fiber of it. */
+ * code returns. All functions but call_unref() are for the home loop's thread; waiting ones for a fiber of it.
+ *
+ * Nobody waits for ever for code that blocks a worker: a call that has not returned 2 s after its deadline, or after it
+ * was cancelled, is abandoned. It has then ended for its caller (SG_E_TIMEOUT, SG_E_CANCELLED); what its code still asks
+ * of the core is SG_E_CANCELLED at once, and `context` cannot be reached by it any more. */
 #ifndef SANDGATE_PLUGIN_CALL_H
 #define SANDGATE_PLUGIN_CALL_H
 
@@ -19,27 +23,44 @@
 #include "loop/loop.h"
 #include "sandgate/plugin.h"
 
-/* One configured plugin. Made by the gateway's set-up; read-only once serving has begun. */
+/* One configured plugin. Made by the gateway's set-up; read-only once serving has begun, but for its count. */
 struct instance {
     const char *name;               /* as in the configuration */
     const struct sg_plugin *plugin; /* laid out at the core's sizes */
-    void *self;                     /* what open() gave */
+    const uint32_t *sizes; /* of the structs that the plugin was built with; NULL: the core's … */
+    uint32_t sizes_count;  /* … and their number */
+    void *self;            /* what open() gave */
     const void *config;
     const char *libexec_dir; /* for sg->libexec_dir() */
     bool is_open;
+    _Atomic uint64_t *abandoned; /* calls that were; from open to close, NULL: not counted */
 };
 
 struct sg_call;
+
+/* Its calls that were abandoned. Any thread, while it is open. */
+uint64_t instance_abandoned(const struct instance *);
 
 /* Runs the operation: calls the plugin's function with what stands in `arguments` (in the call's arena). */
 typedef int call_invoke(const struct instance *, struct sg_call *, void *arguments,
                         struct sg_error *);
 
 /* `operation` is a literal ("create", "run" …). `context` is handed to the core services (call_context): the gateway's
- * request, or NULL. The caller must have cancelled and seen the end (call_wait_end) of a call that can reach `context`
- * before `context` ends. The request id, if not NULL, is copied for logs. */
+ * request, or NULL for a call that may not use them, and so waits for no other plugin. The caller must have cancelled and
+ * seen the end (call_wait_end) of a call that can reach `context` before `context` ends. The request id, if not NULL, is
+ * copied for logs. */
 struct sg_call *call_new(const struct instance *, const char *operation, void *context,
                          const char *request_id, int64_t deadline);
+
+/* Before the start: on whose behalf it is (copied). On a worker it then keeps to the identity's share of the pool: beyond
+ * it, calls wait for the identity's earlier ones, first come first served, until their deadline. */
+void call_set_identity(struct sg_call *, struct str identity);
+
+/* Before the start: what is to be done where the plugin's code returns after all, when the call was abandoned. It runs on
+ * the plugin's thread, with the call's arguments and what was returned. */
+typedef void call_late(const struct instance *, void *arguments, int code);
+void call_set_late(struct sg_call *, call_late *);
+
 struct arena *call_arena(struct sg_call *);
 void *call_context(const struct sg_call *);
 const struct instance *call_instance(const struct sg_call *);
@@ -62,10 +83,11 @@ int call_next(struct sg_call *, struct call_output *ret);
 /* The end's code; 0 or what the plugin returned, `err` filled and prefixed by plugin and instance. */
 int call_result(struct sg_call *, struct sg_error *err);
 
-/* The plugin's waiting functions return SG_E_CANCELLED from now on; output is dropped. Idempotent. */
+/* The plugin's waiting functions return SG_E_CANCELLED from now on; output is dropped. What has not begun does not begin.
+ * Idempotent. */
 void call_cancel(struct sg_call *);
 
-/* Waits, shielded, until the plugin's code has returned. Drops output that is left. */
+/* Waits, shielded, until the plugin's code has returned or the call is abandoned. Drops output that is left. */
 void call_wait_end(struct sg_call *);
 bool call_has_ended(const struct sg_call *);
 
@@ -78,7 +100,8 @@ void call_unref(struct sg_call *); /* NULL is fine; any thread */
 int call_run(struct sg_call *, call_invoke *, void *arguments, const struct sg_sink *sink,
              struct sg_error *err);
 
-/* open() and close(), which run alone in a fiber on the main thread's loop. */
+/* open() and close(), which run alone in a fiber on the main thread's loop: no code of the plugin may run, abandoned calls
+ * included. */
 int instance_open(struct instance *, struct sg_error *err);
 void instance_close(struct instance *);
 

@@ -147,6 +147,9 @@ int host_spawn(struct sg_call *call, const struct sg_spawn *spawn, struct sg_chi
     if (!call_is_ours(call, "spawn", err)) {
         return SG_E_INTERNAL;
     }
+    if (call_is_cancelled(call)) {
+        return call_wait_failed(call, "spawn", SG_E_CANCELLED, err);
+    }
     if (spawn->path == NULL || spawn->path[0] != '/') {
         return error_set(err, SG_E_INVALID, "spawn(): path must be absolute");
     }

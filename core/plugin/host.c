@@ -62,6 +62,11 @@ __attribute__((format(printf, 3, 4))) static int host_fail(struct sg_error *err,
     return known;
 }
 
+static const char *host_message(const struct sg_error *err)
+{
+    return err == NULL ? "" : err->message;
+}
+
 /* ---- memory and time ---- */
 
 static void *host_alloc(struct sg_call *call, size_t size)
@@ -139,14 +144,26 @@ static int host_wait_fd(struct sg_call *call, int fd, int events, int64_t ms, in
     return call_cross(call, "wait_fd", part_wait_fd, &arguments, NULL, err);
 }
 
+static int visit_worker(struct sg_call *call, int (*fn)(void *), void *arg, struct sg_error *err)
+{
+    struct worker_visit visit = {.task = {.lane = WORKER_CALL, .identity = call->identity}};
+    call->visit = &visit;
+    int code = fiber_visit_worker(&visit, fn, arg, err);
+    call->visit = NULL;
+    return code;
+}
+
 /* open() runs alone, before there are other threads: what blocks there disturbs nobody. */
 static int host_blocking(struct sg_call *call, int (*fn)(void *), void *arg, struct sg_error *err)
 {
     if (!call_is_ours(call, "blocking", err)) {
         return SG_E_INTERNAL;
     }
+    if (call_is_cancelled(call)) {
+        return call_wait_failed(call, "blocking", SG_E_CANCELLED, err);
+    }
     bool is_here = call->place == CALL_ON_WORKER || loop_pool(call->home) == NULL;
-    return is_here ? fn(arg) : fiber_blocking(fn, arg, err);
+    return is_here ? fn(arg) : visit_worker(call, fn, arg, err);
 }
 
 static const char *host_libexec_dir(struct sg_call *call)
@@ -279,6 +296,7 @@ const struct sg_host *host_table(void)
         .spawn = host_spawn,
         .wait_child = host_wait_child,
         .libexec_dir = host_libexec_dir,
+        .message = host_message,
     };
     return &table;
 }

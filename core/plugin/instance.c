@@ -3,6 +3,8 @@
 
 #include "base/check.h"
 
+#include <stdlib.h>
+
 /* Runs code of the plugin in the caller's fiber. Consumes the reference. */
 static int run_inline(struct sg_call *call, call_invoke *invoke_plugin, void *arguments,
                       struct sg_error *err)
@@ -41,6 +43,7 @@ int instance_open(struct instance *instance, struct sg_error *err)
         }
     }
     instance->self = self;
+    instance->abandoned = check_alloc(calloc(1, sizeof *instance->abandoned));
     instance->is_open = true;
     return 0;
 }
@@ -66,4 +69,10 @@ void instance_close(struct instance *instance)
         CHECK(run_inline(call, invoke_close, NULL, &err) == 0); /* it cannot fail */
     }
     instance->self = NULL;
+    free(TAKE(instance->abandoned));
+}
+
+uint64_t instance_abandoned(const struct instance *instance)
+{
+    return instance->abandoned == NULL ? 0 : atomic_load(instance->abandoned);
 }

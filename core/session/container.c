@@ -103,13 +103,14 @@ void container_release(struct container *container, int64_t keep_ms)
         return; /* its leases ended with it */
     }
     bool is_last = container->leases == 0;
-    bool is_kept = container->is_session || (keep_ms > 0 && !container->turn_taken) || !is_last;
+    int64_t stay_ms = container->park_ms > keep_ms ? container->park_ms : keep_ms;
+    bool is_kept = container->is_session || (stay_ms > 0 && !container->turn_taken) || !is_last;
     if (is_last && registry->is_stopping) {
         container_close(container, CLOSE_SHUTDOWN, false);
     } else if (!is_kept) {
         container_close(container, CLOSE_RELEASED, false);
     } else {
-        int64_t expires = container->is_session ? registry_expiry(registry) : deadline_in(keep_ms);
+        int64_t expires = container->is_session ? registry_expiry(registry) : deadline_in(stay_ms);
         CHECK(registry->table->ops->release(registry->table, &container->ref, expires));
         reaper_need(registry, registry->table->ops->next_expiry(registry->table));
     }

@@ -86,6 +86,7 @@ struct container {
     struct list turns;   /* waiters for their turn, first come first served */
     bool is_used;        /* something was run, so that its death loses something */
     bool is_loss;        /* it ended with a loss */
+    int64_t park_ms;     /* parked: how long it waits for the request that continues; 0: not */
     int64_t life_until;  /* the provider keeps it until then at least */
     int64_t life_latest; /* … and at most */
     bool is_touching;
@@ -277,6 +278,9 @@ struct lease {
 
 /* Gets it a container, in place of the dead one if it had one. Waits. */
 int lease_attach(struct lease *, int64_t deadline, struct sg_error *err);
+
+/* Takes the mark off the identity's container of that id; false if it has none, or it is not marked. Under the lock. */
+bool parked_take(struct registry *, struct str identity, struct str container_id);
 
 /* ---- the provider ---- */
 

@@ -193,15 +193,16 @@ int lease_attach(struct lease *lease, int64_t deadline, struct sg_error *err)
 
 /* ---- the public functions ---- */
 
-/* Takes the container with that id, which may be a session's or one that was kept. */
-static int acquire_by_id(struct lease *lease, struct str container_id, struct sg_error *err)
+/* Takes the container with that id, which may be a session's or one that was kept; or else one that is parked. */
+static int acquire_by_id(struct lease *lease, const struct acquire *acquire, struct sg_error *err)
 {
     struct registry *registry = lease->registry;
+    struct str container_id = acquire->container_id, identity = acquire->identity;
     struct table_reply reply;
     registry_lock(registry);
-    bool found =
-        !registry->is_stopping && registry->table->ops->acquire_id(registry->table, container_id,
-                                                                   str_of(lease->identity), &reply);
+    bool found = !registry->is_stopping &&
+                 (!acquire->is_parked || parked_take(registry, identity, container_id)) &&
+                 registry->table->ops->acquire_id(registry->table, container_id, identity, &reply);
     if (found) {
         struct container *container = reply.local;
         container->leases++;
@@ -226,7 +227,7 @@ int registry_acquire(struct registry *registry, const struct acquire *acquire, s
     CHECK_MAGIC(registry, REGISTRY_MAGIC);
     CHECK(acquire->sandbox != NULL);
     struct lease *lease = lease_new(registry, acquire);
-    int code = acquire->container_id.len > 0 ? acquire_by_id(lease, acquire->container_id, err)
+    int code = acquire->container_id.len > 0 ? acquire_by_id(lease, acquire, err)
                                              : lease_attach(lease, acquire->deadline, err);
     if (code != 0) {
         lease_free(lease);

@@ -54,6 +54,7 @@ struct acquire {
     struct str identity;
     struct str session_id;   /* empty: an ephemeral container, ended with its lease */
     struct str container_id; /* not empty: that container of the identity, and no other */
+    bool is_parked;          /* only if it is parked; it is no longer then, so that one gets it */
     const struct sandbox *sandbox;
     const char *request_id; /* for logs */
     int64_t deadline;
@@ -69,6 +70,11 @@ int registry_acquire(struct registry *, const struct acquire *, struct lease **r
 /* An ephemeral container is not deleted with the last lease then, but after so long without one (0: it is, again). Until
  * then its identity can acquire it by its id. */
 void lease_keep(struct lease *, int64_t keep_ms);
+
+/* An ephemeral container waits for the request that continues this one: for so long after its last lease was given
+ * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id with `is_parked`. 0: it does not
+ * wait any more. Of a session's nothing changes. */
+void lease_park(struct lease *, int64_t park_ms);
 
 /* "cntr_…", ours; never the provider's handle. May change when a dead container was replaced. */
 const char *lease_container_id(const struct lease *);

@@ -19,13 +19,21 @@ const struct chat *chat_of_const(const struct surface_exchange *exchange)
     return chat;
 }
 
-static int chat_looks_for(const struct json_text *body, const struct surface_offer *offers,
-                          size_t count, struct arena *arena, bool *ret, struct sg_error *err)
+/* With several choices nothing of ours in the history is worth the loss of all but one: then it stays as it is. */
+static bool wants_choices(const struct json_text *body)
+{
+    const struct json_member *n = json_find(body->members, body->count, "n");
+    return n != NULL && !str_is(n->value.raw, "1") && n->value.type != JSON_NULL;
+}
+
+static int chat_looks_for(const struct surface_input *input, struct arena *arena, bool *ret,
+                          struct sg_error *err)
 {
     struct chat_request request;
-    int code = chat_tools_read(&request, body, offers, count, arena, err);
+    int code = chat_tools_read(&request, input, arena, err);
     if (code == SG_OK) {
-        *ret = request.names_hosted || (count > 0 && chat_history_is_ours(&request));
+        *ret = request.names_hosted || (input->offers_count > 0 && !wants_choices(input->body) &&
+                                        chat_history_is_ours(&request));
     }
     return code;
 }
@@ -34,8 +42,7 @@ static int chat_open(const struct surface_input *input, struct arena *arena,
                      struct surface_exchange **ret, struct sg_error *err)
 {
     struct chat_request request;
-    int code =
-        chat_tools_read(&request, input->body, input->offers, input->offers_count, arena, err);
+    int code = chat_tools_read(&request, input, arena, err);
     if (code == SG_OK) {
         code = chat_request_read(&request, arena, err);
     }
@@ -46,6 +53,7 @@ static int chat_open(const struct surface_input *input, struct arena *arena,
     chat->magic = CHAT_MAGIC;
     chat->arena = arena;
     chat->request = request;
+    chat->usage_last = input->usage_last;
     chat->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
     chat->used = (struct surface_usage){-1, -1, -1};
     *ret = (struct surface_exchange *)chat;
@@ -93,6 +101,7 @@ static int chat_finish(struct surface_exchange *exchange, struct str closing, st
                        struct sg_error *err)
 {
     struct chat *chat = chat_of(exchange);
+    chat_answer_keep(chat);
     if (!chat->request.wants_stream) {
         return chat_answer_write(chat, closing, out, err);
     }
@@ -119,6 +128,7 @@ const struct surface surface_chat = {
     .turn_end = chat_turn_end,
     .call_begin = chat_call_begin,
     .call_end = chat_call_end,
+    .results_cut = chat_results_cut,
     .finish = chat_finish,
     .fail = chat_fail,
     .usage = chat_usage,

@@ -17,7 +17,8 @@ enum {
 
 struct chat_offer {        /* what became of an offer in this request */
     bool shown;            /* its function is in `tools` */
-    bool appended;         /* not named by the client, but always offered */
+    bool appended;         /* not among the client's tools, so that it is added to them */
+    bool called;           /* a call of it stands */
     struct str name;       /* of its function */
     struct str definition; /* its entry of `tools` */
 };
@@ -59,12 +60,16 @@ struct chat_request {
     struct chat_entry *entries;
     size_t entries_count;
     bool names_hosted; /* an offer is shown */
+    const struct surface_memory *memory;
+    bool resumes; /* it continues an answer of ours, which left something that goes on */
     const struct json_member *tools, *tool_choice, *messages, *stream, *stream_options;
+    const struct json_member *search_options; /* that stand for a hosted tool of ours, or NULL */
     struct json_member *stream_option_members;
     size_t stream_option_count;
     struct chat_choice choice;
     bool wants_stream, include_usage, parallel_off, holds_text;
-    struct splice cuts; /* of `executed_tools` in messages */
+    bool has_functions;  /* of the old kind: answers may hold `function_call` */
+    struct splice edits; /* of messages: what we made in them, as the upstream knows it */
     bool messages_empty;
 };
 
@@ -84,6 +89,7 @@ struct chat_call {
 
     int offer;              /* when the turn has ended: whose it is; -1: the client's */
     bool dropped;           /* neither run nor shown */
+    bool replaced;          /* shown under an id of ours although the upstream gave one */
     bool released;          /* the client has its head */
     size_t client_index;    /* its index towards the client */
     size_t arguments_given; /* bytes of them that the client has */
@@ -142,6 +148,7 @@ struct chat {
     uint32_t magic;
     struct arena *arena;
     struct str answer_id;
+    bool usage_last; /* the client is told the last turn's */
     struct chat_request request;
     struct chat_turn *turn; /* the one that is read */
     struct chat_turn *last; /* the last whole one */
@@ -152,7 +159,7 @@ struct chat {
     struct buf fingerprint, tier;  /* raw, of the last stream that told them */
     bool role_given,
         text_before;   /* text_before: the client has text of a turn before the one that is read */
-    struct buf before; /* inner text of the turns before `last`, for a JSON answer */
+    struct buf before; /* inner text that the client got of the turns before `last` */
     size_t client_calls; /* released */
     struct buf usage;    /* the sum, raw */
     struct surface_usage used;
@@ -163,13 +170,11 @@ struct chat {
 /* ---- chat_request.c, chat_choice.c ---- */
 
 /* Finds what the client's tools name. Fails on duplicates in entries and on more than LIMIT_TOOLS. */
-int chat_tools_read(struct chat_request *, const struct json_text *body,
-                    const struct surface_offer *, size_t count, struct arena *,
+int chat_tools_read(struct chat_request *, const struct surface_input *, struct arena *,
                     struct sg_error *err);
 int chat_request_read(struct chat_request *, struct arena *, struct sg_error *err);
 /* Is this tool type, or name of a hosted tool, one that the offer answers? */
 bool chat_offer_answers(const struct surface_offer *, struct str type);
-bool chat_history_is_ours(const struct chat_request *);
 int chat_choice_read(struct chat_request *, struct arena *, struct sg_error *err);
 /* The value of tool_choice for a turn as edits of the body; *ret_cut if the member has to go, *ret_put (else NULL) where
  * it is not there and has to be added. */
@@ -191,12 +196,19 @@ int chat_call_take(struct chat_turn *, struct json_value entry, size_t position,
                    struct sg_error *err);
 void chat_calls_settle(struct chat *, struct chat_turn *);
 void chat_call_free(struct chat_call *);
-/* The call as JSON. For the client with its arguments as they are, for the upstream with valid ones. */
+/* The call as JSON. For the client under its shown id and with its arguments as they are, for the upstream under the id
+ * that it knows, and ours with valid arguments. */
 void chat_call_put(const struct chat_call *, bool upwards, struct buf *out);
 /* The offer whose function has this name; -1: none. */
 int chat_offer_of(const struct chat *, struct str name);
-/* Decides the id that is shown: one of ours if the call has none, or another of the turn has the same. */
-void chat_call_identify(const struct chat_turn *, struct chat_call *);
+/* Decides the id that is shown: one of ours if the call has none, if another of the turn has the same, or if it is the
+ * client's and what goes with it is to be found again. */
+void chat_call_identify(const struct chat *, const struct chat_turn *, struct chat_call *,
+                        bool is_clients);
+struct str chat_call_up_id(const struct chat_call *); /* as the upstream knows it */
+#define CHAT_ID_MARK "call_sg"
+/* Is this text a JSON object, as strict servers want it of arguments? */
+bool chat_is_object(struct str text);
 
 /* ---- chat_turn.c ---- */
 void chat_turn_free(struct chat_turn *);
@@ -227,18 +239,45 @@ void chat_members_edit(struct splice *, struct str text, struct json_value objec
                        struct str added);
 void chat_identity_fill(struct chat *); /* where the upstream gave none */
 size_t chat_client_calls(const struct chat_turn *);
+/* The inner text of the whole answer's content. */
+void chat_content_put(const struct chat *, struct str closing, struct buf *out);
 
 /* ---- chat_history.c ---- */
 void chat_call_end(struct surface_exchange *, size_t call, const struct surface_result *,
                    struct buf *out);
 /* The last whole turn becomes history, the one that was read is about to take its place. */
 void chat_turn_commit(struct chat *);
-/* The elements of `tool_calls` that stand: ours as they go up, or the client's. */
-void chat_calls_put(const struct chat_turn *, bool upwards, struct buf *out);
-/* The other fields of a streamed message, each behind a comma. */
-void chat_fields_put(const struct chat_turn *, struct buf *out);
+enum chat_calls_of {
+    CHAT_CALLS_CLIENTS, /* as the client gets them */
+    CHAT_CALLS_OURS,    /* as they go up */
+    CHAT_CALLS_ALL      /* … with the client's; ours that have a result */
+};
+/* The elements of `tool_calls` that stand. */
+void chat_calls_put(const struct chat_turn *, enum chat_calls_of, struct buf *out);
+/* The turn's message as it goes up, with these calls. */
+void chat_assistant_put(struct chat_turn *, enum chat_calls_of, struct buf *out);
+bool chat_results_cut(struct surface_exchange *, size_t bytes_max);
+/* The other fields of a streamed message, each behind a comma; without that one (NULL: all). */
+void chat_fields_put(const struct chat_turn *, const char *without, struct buf *out);
 bool chat_runs_put(const struct chat *,
                    struct buf *out); /* the value of `executed_tools`; false: nothing ran */
+
+/* ---- chat_memory.c: what an answer leaves behind ---- */
+struct chat_shown_call { /* as the client has it */
+    struct str id, name, arguments;
+};
+#define CHAT_HASH_BYTES 65 /* hexadecimal digits and a NUL */
+/* Of a message as the client has it; arguments that mean the same count as the same. */
+void chat_shown_hash(struct str text, const struct chat_shown_call *, size_t count, struct arena *,
+                     char ret[CHAT_HASH_BYTES]);
+/* Keeps what the client's calls need when their results come. Before the end of the answer is written. */
+void chat_answer_keep(struct chat *);
+
+/* ---- chat_recall.c: what comes back ---- */
+bool chat_history_is_ours(const struct chat_request *);
+/* Notes as edits what becomes of what we made: calls and results put back in their place, ids mapped, runs that were
+ * shown as pairs or text. */
+int chat_messages_read(struct chat_request *, struct arena *, struct sg_error *err);
 
 /* ---- chat_usage.c ---- */
 void chat_usage_read(struct json_value usage, struct surface_usage *ret);

@@ -100,8 +100,7 @@ void chat_usage_put(const struct chat *chat, struct buf *out)
 
 /* ---- the JSON answer ---- */
 
-/* The inner text of the whole answer's content. */
-static void content_put(const struct chat *chat, struct str closing, struct buf *out)
+void chat_content_put(const struct chat *chat, struct str closing, struct buf *out)
 {
     const struct chat_turn *turn = chat->last;
     bool given = turn != NULL && turn->text_given;
@@ -183,9 +182,12 @@ static void answer_choices_edit(struct answer_edit *edit)
                kept(edit, &reason), &added);
     member_put(edit, answer->choice_members, answer->choice_count, "index", STR("0"), &added);
     struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
-    bool *none = arena_get(edit->arena, answer->choice_count + 1);
+    bool *gone_members = arena_get(edit->arena, answer->choice_count + 1);
+    for (size_t i = 0; i < answer->choice_count; i++) { /* a chunk's, which may hold calls */
+        gone_members[i] = str_is(answer->choice_members[i].key, "delta");
+    }
     chat_members_edit(&edit->splice, answer->text.raw, answer->choice, answer->choice_members,
-                      answer->choice_count, none, more);
+                      answer->choice_count, gone_members, more);
 }
 
 /* The content stays as it came where nothing is to be put in front of it. */
@@ -198,7 +200,7 @@ static void answer_content_edit(struct answer_edit *edit, struct str closing, st
     }
     struct buf content = {0};
     (void)buf_putc(&content, '"'); /* bounded by the turns' bytes */
-    content_put(chat, closing, &content);
+    chat_content_put(chat, closing, &content);
     (void)buf_putc(&content, '"');
     const struct json_member *member =
         json_find(answer->delta_members, answer->delta_count, "content");
@@ -211,7 +213,24 @@ static void answer_content_edit(struct answer_edit *edit, struct str closing, st
     }
 }
 
-/* Ours go, the client's stay as they came, but for an id that is missing and arguments that are no text. */
+/* The id of a call as it is shown, in place of the upstream's. */
+static void answer_id_edit(struct answer_edit *edit, const struct chat_call *call,
+                           struct json_value entry)
+{
+    struct json_walk walk = json_walk_of(entry);
+    struct str key;
+    struct json_value value;
+    struct buf id = {0};
+    (void)buf_put_json(&id, buf_str(&call->shown_id)); /* small: fits */
+    struct str put = kept(edit, &id);
+    while (json_walk_member(&walk, &key, &value)) {
+        if (json_key_is(key, "id")) {
+            answer_put(edit, value, put);
+        }
+    }
+}
+
+/* Ours go, the client's stay as they came, but for their ids and arguments that are no text. */
 static void answer_calls_edit(struct answer_edit *edit, bool *gone_members)
 {
     const struct chat_turn *turn = edit->chat->last;
@@ -232,7 +251,10 @@ static void answer_calls_edit(struct answer_edit *edit, bool *gone_members)
     for (size_t i = 0; i < count; i++) {
         const struct chat_call *call = turn->calls[i];
         gone[i] = call->offer >= 0 || call->dropped;
-        if (!gone[i] && (call->not_text || !str_eq(buf_str(&call->id), buf_str(&call->shown_id)))) {
+        bool shows_another = !str_eq(buf_str(&call->id), buf_str(&call->shown_id));
+        if (!gone[i] && call->replaced && !call->not_text) {
+            answer_id_edit(edit, call, entries[i]);
+        } else if (!gone[i] && (call->not_text || shows_another)) {
             struct buf entry = {0};
             chat_call_put(call, false, &entry); /* bounded by the turn's bytes */
             answer_put(edit, entries[i], kept(edit, &entry));
@@ -248,6 +270,10 @@ static void answer_message_edit(struct answer_edit *edit, struct str closing)
     struct buf added = {0}, runs = {0};
     answer_content_edit(edit, closing, &added);
     answer_calls_edit(edit, gone);
+    for (size_t i = 0; i < answer->delta_count; i++) { /* the old kind of call, never asked for */
+        gone[i] = gone[i] || (str_is(answer->delta_members[i].key, "function_call") &&
+                              !edit->chat->request.has_functions);
+    }
     if (chat_runs_put(edit->chat, &runs)) {
         member_put(edit, answer->delta_members, answer->delta_count, "executed_tools",
                    kept(edit, &runs), &added);
@@ -287,7 +313,7 @@ static void message_author(struct chat *chat, struct str closing, struct buf *ou
 {
     const struct chat_turn *turn = chat->last;
     BUF_CLEANUP struct buf content = {0}, runs = {0};
-    content_put(chat, closing, &content);
+    chat_content_put(chat, closing, &content);
     (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":"); /* the owner asks for overflow */
     bool text = content.len > 0;
     (void)buf_puts(out, text ? "\"" : "null");
@@ -297,11 +323,11 @@ static void message_author(struct chat *chat, struct str closing, struct buf *ou
         (void)buf_puts(out, ",\"refusal\":null");
     }
     if (turn != NULL) {
-        chat_fields_put(turn, out);
+        chat_fields_put(turn, chat->request.has_functions ? NULL : "function_call", out);
     }
     if (turn != NULL && chat_client_calls(turn) > 0) {
         (void)buf_puts(out, ",\"tool_calls\":[");
-        chat_calls_put(turn, false, out);
+        chat_calls_put(turn, CHAT_CALLS_CLIENTS, out);
         (void)buf_putc(out, ']');
     }
     if (chat_runs_put(chat, &runs)) {

@@ -111,6 +111,7 @@ static void tools_remove(struct edit *edit)
 static void tools_edit(struct edit *edit)
 {
     const struct chat_request *request = &edit->chat->request;
+    member_cut(edit, request->search_options);
     if (edit->options->last && edit->options->remove_tools) {
         tools_remove(edit);
         return;
@@ -273,9 +274,9 @@ static struct edit edit_begin(struct chat *chat, const struct surface_turn_optio
 {
     struct edit edit = {.chat = chat, .options = options, .splice = {.arena = chat->arena}};
     edit.gone = arena_get(chat->arena, chat->request.body->count + 1);
-    const struct splice *cuts = &chat->request.cuts;
-    for (size_t i = 0; i < cuts->count; i++) {
-        splice_add(&edit.splice, cuts->edits[i].at, cuts->edits[i].cut, cuts->edits[i].put);
+    const struct splice *edits = &chat->request.edits;
+    for (size_t i = 0; i < edits->count; i++) {
+        splice_add(&edit.splice, edits->edits[i].at, edits->edits[i].cut, edits->edits[i].put);
     }
     return edit;
 }

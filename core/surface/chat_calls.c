@@ -302,22 +302,44 @@ int chat_offer_of(const struct chat *chat, struct str name)
     return -1;
 }
 
-void chat_call_identify(const struct chat_turn *turn, struct chat_call *call)
+struct str chat_call_up_id(const struct chat_call *call)
+{
+    return buf_str(call->replaced ? &call->id : &call->shown_id);
+}
+
+/* Is something of this answer to be found again when the client brings its results? In a stream the first call may have
+ * to be shown before it is known what else the turn calls. */
+static bool is_to_be_found(const struct chat *chat, const struct chat_turn *turn)
+{
+    const struct chat_request *request = &chat->request;
+    if (request->memory == NULL || !request->names_hosted ||
+        request->choice.kind == CHAT_CHOICE_NONE) {
+        return false;
+    }
+    bool shown_early =
+        turn->is_stream && request->wants_stream && !request->holds_text && !request->parallel_off;
+    return shown_early || request->resumes || chat->turns > 0 || turn->ours_count > 0;
+}
+
+void chat_call_identify(const struct chat *chat, const struct chat_turn *turn,
+                        struct chat_call *call, bool is_clients)
 {
     if (call->shown_id.len > 0) {
         return;
     }
     bool good = call->id.len > 0;
     for (size_t i = 0; i < turn->calls_count && good; i++) {
-        good = !str_eq(buf_str(&turn->calls[i]->shown_id), buf_str(&call->id));
+        const struct chat_call *other = turn->calls[i];
+        good = other->shown_id.len == 0 || !str_eq(chat_call_up_id(other), buf_str(&call->id));
     }
-    if (good) {
+    call->replaced = good && is_clients && is_to_be_found(chat, turn);
+    if (good && !call->replaced) {
         (void)buf_append_str(&call->shown_id, buf_str(&call->id)); /* bounded by the turn's bytes */
         return;
     }
     char random[RANDOM_ID_BYTES];
     random_id(random);
-    (void)buf_printf(&call->shown_id, "call_sg%s", random); /* small: fits */
+    (void)buf_printf(&call->shown_id, CHAT_ID_MARK "%s", random); /* small: fits */
 }
 
 static struct str space_trim(struct str text)
@@ -331,7 +353,7 @@ static struct str space_trim(struct str text)
     return text;
 }
 
-static bool is_object(struct str text)
+bool chat_is_object(struct str text)
 {
     struct arena *scratch = arena_new(0);
     struct json_text scanned;
@@ -357,7 +379,7 @@ static bool fence_unwrap(struct str text, struct str *ret)
         return false;
     }
     struct str inside = space_trim((struct str){start, (size_t)(end - start)});
-    if (!is_object(inside)) {
+    if (!chat_is_object(inside)) {
         return false;
     }
     *ret = inside;
@@ -375,7 +397,7 @@ static struct str arguments_settle(struct chat_turn *turn, struct chat_call *cal
     struct str text = json_text_of((struct json_value){JSON_STRING, buf_str(&quoted)}, turn->arena);
     text = (struct str){check_alloc(arena_copy(turn->arena, text)), text.len};
     struct str inside;
-    if (is_object(text)) {
+    if (chat_is_object(text)) {
         call->history = buf_str(&call->arguments);
     } else if (fence_unwrap(text, &inside)) {
         BUF_CLEANUP struct buf inner = {0};
@@ -389,31 +411,42 @@ static struct str arguments_settle(struct chat_turn *turn, struct chat_call *cal
     return text;
 }
 
-/* Says of each call whose it is and whether it stands; lists ours. */
-void chat_calls_settle(struct chat *chat, struct chat_turn *turn)
+/* Whose is each, and does it stand? */
+static void calls_judge(struct chat *chat, struct chat_turn *turn)
 {
     bool runs_nothing = chat->request.choice.kind == CHAT_CHOICE_NONE;
-    turn->ours = arena_get(turn->arena, (turn->calls_count + 1) * sizeof *turn->ours);
-    turn->ours_calls = arena_get(turn->arena, (turn->calls_count + 1) * sizeof(void *));
     for (size_t i = 0; i < turn->calls_count; i++) {
         struct chat_call *call = turn->calls[i];
         call->offer = call->custom ? -1 : chat_offer_of(chat, buf_str(&call->name));
         call->dropped = (i > 0 && chat->request.parallel_off) || (call->offer >= 0 && runs_nothing);
-        chat_call_identify(turn, call);
-        if (call->offer < 0 || call->dropped) {
-            continue;
+        if (call->offer >= 0 && !call->dropped) {
+            chat->request.shown[call->offer].called = true;
+            turn->ours_calls[turn->ours_count++] = call;
         }
+    }
+}
+
+/* Says of each call whose it is and whether it stands; lists ours. */
+void chat_calls_settle(struct chat *chat, struct chat_turn *turn)
+{
+    turn->ours = arena_get(turn->arena, (turn->calls_count + 1) * sizeof *turn->ours);
+    turn->ours_calls = arena_get(turn->arena, (turn->calls_count + 1) * sizeof(void *));
+    calls_judge(chat, turn);
+    for (size_t i = 0; i < turn->calls_count; i++) {
+        chat_call_identify(chat, turn, turn->calls[i], turn->calls[i]->offer < 0);
+    }
+    for (size_t i = 0; i < turn->ours_count; i++) {
+        struct chat_call *call = turn->ours_calls[i];
         struct str arguments = arguments_settle(turn, call);
-        turn->ours[turn->ours_count] = (struct surface_call){
-            (size_t)call->offer, buf_str(&call->shown_id), buf_str(&call->name), arguments};
-        turn->ours_calls[turn->ours_count++] = call;
+        turn->ours[i] = (struct surface_call){(size_t)call->offer, buf_str(&call->shown_id),
+                                              buf_str(&call->name), arguments};
     }
 }
 
 void chat_call_put(const struct chat_call *call, bool upwards, struct buf *out)
 {
     (void)buf_puts(out, "{\"id\":"); /* overflow is asked for by the owner */
-    (void)buf_put_json(out, buf_str(&call->shown_id));
+    (void)buf_put_json(out, upwards ? chat_call_up_id(call) : buf_str(&call->shown_id));
     (void)buf_puts(out, call->custom ? ",\"type\":\"custom\",\"custom\":{\"name\":"
                                      : ",\"type\":\"function\",\"function\":{\"name\":");
     (void)buf_put_json(out, buf_str(&call->name));

@@ -256,6 +256,7 @@ static void delta_edit(struct passing *passing, bool without_content)
         const struct json_member *member = &chunk->delta_members[i];
         bool role = str_is(member->key, "role");
         gone[i] = str_is(member->key, "tool_calls") ||
+                  (str_is(member->key, "function_call") && !chat->request.has_functions) ||
                   (role && (chat->role_given || !str_is(member->value.raw, "\"assistant\""))) ||
                   (without_content && str_is(member->key, "content"));
         role_there = role_there || (role && !gone[i]);
@@ -281,8 +282,10 @@ static void choice_edit(struct passing *passing, const char *finish)
 {
     const struct chat_chunk *chunk = passing->chunk;
     bool has_delta = false, has_index = false;
+    bool *gone = arena_get(passing->arena, chunk->choice_count + 1);
     for (size_t i = 0; i < chunk->choice_count; i++) {
         const struct json_member *member = &chunk->choice_members[i];
+        gone[i] = str_is(member->key, "message"); /* the whole answer again: its calls too */
         has_delta = has_delta || str_is(member->key, "delta");
         has_index = has_index || str_is(member->key, "index");
         if (str_is(member->key, "finish_reason")) {
@@ -297,9 +300,8 @@ static void choice_edit(struct passing *passing, const char *finish)
     struct buf added = {0};
     (void)buf_puts(&added, has_index ? "" : ",\"index\":0"); /* small: fits */
     (void)buf_puts(&added, has_delta ? "" : ",\"delta\":{}");
-    bool *none = arena_get(passing->arena, chunk->choice_count + 1);
     chat_members_edit(&passing->splice, chunk->text.raw, chunk->choice, chunk->choice_members,
-                      chunk->choice_count, none, kept(passing, &added));
+                      chunk->choice_count, gone, kept(passing, &added));
 }
 
 /* An event is one line: line ends within JSON are white space. The last two bytes end the event. */
@@ -322,7 +324,7 @@ static void event_put(const struct passing *passing, struct buf *out)
 }
 
 /* Is there something for the client in the delta, beside role and calls? */
-static bool has_substance(const struct chat_chunk *chunk)
+static bool has_substance(const struct chat *chat, const struct chat_chunk *chunk)
 {
     for (size_t i = 0; i < chunk->delta_count; i++) {
         const struct json_member *member = &chunk->delta_members[i];
@@ -330,7 +332,8 @@ static bool has_substance(const struct chat_chunk *chunk)
         bool empty =
             value.type == JSON_NULL ||
             ((value.type == JSON_STRING || value.type == JSON_ARRAY) && value.raw.len == 2);
-        if (!empty && !str_is(member->key, "role") && !str_is(member->key, "tool_calls")) {
+        if (!empty && !str_is(member->key, "role") && !str_is(member->key, "tool_calls") &&
+            (!str_is(member->key, "function_call") || chat->request.has_functions)) {
             return true;
         }
     }
@@ -340,7 +343,7 @@ static bool has_substance(const struct chat_chunk *chunk)
 void chat_chunk_pass(struct chat *chat, const struct chat_chunk *chunk, struct arena *arena,
                      struct buf *out)
 {
-    if (!chunk->has_delta || (chat->role_given && !has_substance(chunk))) {
+    if (!chunk->has_delta || (chat->role_given && !has_substance(chat, chunk))) {
         return;
     }
     bool held = chat->request.holds_text && chunk->has_text;
@@ -382,7 +385,7 @@ static bool is_the_clients(const struct chat *chat, const struct chat_call *call
 
 static void call_head_put(struct chat *chat, struct chat_call *call, struct buf *out)
 {
-    chat_call_identify(chat->turn, call);
+    chat_call_identify(chat, chat->turn, call, true);
     call->released = true;
     call->client_index = chat->client_calls++;
     chunk_begin(chat, out);
@@ -438,7 +441,7 @@ void chat_message_replay(struct chat *chat, struct buf *out)
     message.text.raw = message.delta.raw; /* only the message is passed on, in a frame of ours */
     struct passing passing = {
         .chat = chat, .chunk = &message, .splice = {.arena = turn->arena}, .arena = turn->arena};
-    if (chat->role_given && !has_substance(&message)) {
+    if (chat->role_given && !has_substance(chat, &message)) {
         return;
     }
     delta_edit(&passing, turn->has_text && !turn->text_given);

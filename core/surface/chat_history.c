@@ -6,6 +6,8 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
+enum { CUT_MARK_BYTES = 80 }; /* of the line that says how much was cut */
+
 /* ---- results ---- */
 
 static const char *mark_of(struct str hosted)
@@ -105,6 +107,38 @@ void chat_call_end(struct surface_exchange *exchange, size_t i, const struct sur
     }
 }
 
+/* A result that is longer keeps its head and its tail, and says how much is gone between them. */
+static void result_cut(struct buf *result, size_t bytes_max)
+{
+    struct str text = buf_str(result);
+    size_t part = (bytes_max - CUT_MARK_BYTES) / 2, head = utf8_cut(text, part);
+    size_t tail = text.len - part;
+    while (tail < text.len && ((unsigned char)text.data[tail] & 0xC0) == 0x80) {
+        tail++;
+    }
+    BUF_CLEANUP struct buf cut = {0};
+    (void)buf_append(&cut, text.data, head); /* small: fits */
+    (void)buf_printf(&cut, "\n[… %zu bytes cut: the context is full …]\n", tail - head);
+    (void)buf_append(&cut, text.data + tail, text.len - tail);
+    CHECK(cut.len <= bytes_max);
+    buf_reset(result);
+    (void)buf_append_str(result, buf_str(&cut));
+}
+
+bool chat_results_cut(struct surface_exchange *exchange, size_t bytes_max)
+{
+    struct chat_turn *turn = chat_of(exchange)->last;
+    CHECK(bytes_max > 2 * CUT_MARK_BYTES);
+    bool is_cut = false;
+    for (size_t i = 0; turn != NULL && i < turn->ours_count; i++) {
+        if (turn->ours_calls[i]->result.len > bytes_max) {
+            result_cut(&turn->ours_calls[i]->result, bytes_max);
+            is_cut = true;
+        }
+    }
+    return is_cut;
+}
+
 static void turn_runs_put(const struct chat_turn *turn, size_t *index, struct buf *out)
 {
     for (size_t i = 0; turn != NULL && i < turn->ours_count; i++) {
@@ -129,22 +163,34 @@ bool chat_runs_put(const struct chat *chat, struct buf *out)
 
 /* ---- history ---- */
 
-void chat_calls_put(const struct chat_turn *turn, bool upwards, struct buf *out)
+static bool call_stands(const struct chat_call *call, enum chat_calls_of which)
+{
+    bool is_ours = call->offer >= 0;
+    switch (which) {
+    case CHAT_CALLS_CLIENTS:
+        return !call->dropped && !is_ours;
+    case CHAT_CALLS_OURS:
+        return !call->dropped && is_ours;
+    default:
+        return !call->dropped && (!is_ours || call->has_result);
+    }
+}
+
+void chat_calls_put(const struct chat_turn *turn, enum chat_calls_of which, struct buf *out)
 {
     bool first = true;
     for (size_t i = 0; i < turn->calls_count; i++) {
         const struct chat_call *call = turn->calls[i];
-        if (call->dropped || (call->offer >= 0) != upwards) {
-            continue;
+        if (call_stands(call, which)) {
+            (void)buf_puts(out, first ? "" : ","); /* the owner asks for overflow */
+            chat_call_put(call, which != CHAT_CALLS_CLIENTS, out);
+            first = false;
         }
-        (void)buf_puts(out, first ? "" : ","); /* the owner asks for overflow */
-        chat_call_put(call, upwards, out);
-        first = false;
     }
 }
 
 /* The upstream's own message with our changes only: calls that stand, under ids that are there, with sound arguments. */
-static void assistant_splice(struct chat_turn *turn, struct str calls)
+static void assistant_splice(struct chat_turn *turn, struct str calls, struct buf *out)
 {
     const struct chat_chunk *answer = &turn->answer;
     struct splice splice = {.arena = turn->arena};
@@ -157,15 +203,18 @@ static void assistant_splice(struct chat_turn *turn, struct str calls)
     bool role = json_find(answer->delta_members, answer->delta_count, "role") != NULL;
     chat_members_edit(&splice, raw, answer->delta, answer->delta_members, answer->delta_count, gone,
                       role ? (struct str){0} : STR(",\"role\":\"assistant\""));
-    (void)splice_apply(&splice, raw, &turn->assistant); /* the owner asks for overflow */
+    (void)splice_apply(&splice, raw, out); /* the owner asks for overflow */
 }
 
-void chat_fields_put(const struct chat_turn *turn, struct buf *out)
+void chat_fields_put(const struct chat_turn *turn, const char *without, struct buf *out)
 {
     static const char *const around[JSON_OBJECT + 1][2] = {
         [JSON_STRING] = {"\"", "\""}, [JSON_ARRAY] = {"[", "]"}};
     for (size_t i = 0; i < turn->fields_count; i++) {
         const struct chat_field *field = &turn->fields[i];
+        if (without != NULL && json_key_is(field->key_raw, without)) {
+            continue;
+        }
         const char *const *marks = around[field->type];
         (void)buf_putc(out, ','); /* the owner asks for overflow */
         (void)buf_append_str(out, field->key_raw);
@@ -175,25 +224,21 @@ void chat_fields_put(const struct chat_turn *turn, struct buf *out)
     }
 }
 
-static void assistant_write(struct chat_turn *turn)
+void chat_assistant_put(struct chat_turn *turn, enum chat_calls_of which, struct buf *out)
 {
-    if (turn->ours_count == 0) {
-        return;
-    }
     BUF_CLEANUP struct buf calls = {0};
     (void)buf_putc(&calls, '['); /* all of it bounded by the turn's bytes */
-    chat_calls_put(turn, true, &calls);
+    chat_calls_put(turn, which, &calls);
     (void)buf_putc(&calls, ']');
     if (!turn->is_stream) {
-        assistant_splice(turn, buf_str(&calls));
+        assistant_splice(turn, buf_str(&calls), out);
         return;
     }
-    struct buf *out = &turn->assistant;
-    (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":");
+    (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":"); /* the owner asks for overflow */
     (void)buf_puts(out, turn->has_text ? "\"" : "null");
     (void)buf_append_str(out, buf_str(&turn->text));
     (void)buf_puts(out, turn->has_text ? "\"" : "");
-    chat_fields_put(turn, out);
+    chat_fields_put(turn, NULL, out);
     (void)buf_puts(out, ",\"tool_calls\":");
     (void)buf_append_str(out, buf_str(&calls));
     (void)buf_putc(out, '}');
@@ -203,13 +248,15 @@ static void assistant_write(struct chat_turn *turn)
 void chat_turn_commit(struct chat *chat)
 {
     struct chat_turn *last = chat->last;
-    assistant_write(chat->turn);
+    if (chat->turn->ours_count > 0) {
+        chat_assistant_put(chat->turn, CHAT_CALLS_OURS, &chat->turn->assistant);
+    }
     if (last == NULL) {
         return;
     }
     chat_messages_put(last, &chat->history); /* what is too much shows in the next request */
     turn_runs_put(last, &chat->runs_count, &chat->runs);
-    if (last->text_given && !chat->request.wants_stream) {
+    if (last->text_given) {
         (void)buf_puts(&chat->before, chat->before.len > 0 ? "\\n\\n" : "");
         (void)buf_append_str(&chat->before, buf_str(&last->text));
     }

@@ -172,11 +172,31 @@ static int n_check(const struct chat_request *request, struct sg_error *err)
     return SG_OK;
 }
 
-int chat_tools_read(struct chat_request *request, const struct json_text *body,
-                    const struct surface_offer *offers, size_t count, struct arena *arena,
-                    struct sg_error *err)
+/* `web_search_options`, chat's own way of naming the hosted search, counts as an entry where ours answers it. */
+static void search_options_mark(struct chat_request *request)
 {
-    *request = (struct chat_request){.body = body, .offers = offers, .offers_count = count};
+    const struct json_text *body = request->body;
+    int offer = offer_find(request, STR("web_search"));
+    const struct json_member *options =
+        chat_find(body->members, body->count, "web_search_options", JSON_OBJECT);
+    if (options == NULL || offer < 0) {
+        return;
+    }
+    request->search_options = options;
+    request->names_hosted = true;
+    if (!request->shown[offer].shown) {
+        request->shown[offer].shown = true;
+        request->shown[offer].appended = true;
+    }
+}
+
+int chat_tools_read(struct chat_request *request, const struct surface_input *input,
+                    struct arena *arena, struct sg_error *err)
+{
+    const struct json_text *body = input->body;
+    size_t count = input->offers_count;
+    *request = (struct chat_request){
+        .body = body, .offers = input->offers, .offers_count = count, .memory = input->memory};
     request->shown = arena_get(arena, (count + 1) * sizeof *request->shown);
     request->tools = json_find(body->members, body->count, "tools");
     request->tool_choice = json_find(body->members, body->count, "tool_choice");
@@ -194,107 +214,9 @@ int chat_tools_read(struct chat_request *request, const struct json_text *body,
         }
     }
     named_mark(request);
+    search_options_mark(request);
     always_mark(request);
     return request->names_hosted ? n_check(request, err) : SG_OK;
-}
-
-/* ---- history ---- */
-
-/* The member of a message that lists what ran, if it has one. */
-static bool runs_member_find(struct json_value message, struct json_value *ret)
-{
-    struct json_walk walk = json_walk_of(message);
-    struct str key;
-    while (json_walk_member(&walk, &key, ret)) {
-        if (json_key_is(key, "executed_tools")) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool chat_history_is_ours(const struct chat_request *request)
-{
-    static const char key[] = "\"executed_tools\"", mark[] = "_sg";
-    if (request->messages == NULL || request->messages->value.type != JSON_ARRAY) {
-        return false;
-    }
-    struct str raw = request->messages->value.raw;
-    if (memmem(raw.data, raw.len, key, sizeof key - 1) == NULL) {
-        return false; /* the usual case, at the speed of a search */
-    }
-    struct json_walk walk = json_walk_of(request->messages->value);
-    struct json_value message, runs;
-    while (json_walk_element(&walk, &message)) {
-        if (message.type == JSON_OBJECT && runs_member_find(message, &runs) &&
-            memmem(runs.raw.data, runs.raw.len, mark, sizeof mark - 1) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Marks the `executed_tools` of a message to be cut: all of that name, should there be several. */
-static int runs_cut(struct chat_request *request, struct json_value message, size_t i,
-                    struct arena *arena, struct sg_error *err)
-{
-    char where[40];
-    (void)snprintf(where, sizeof where, "messages[%zu]", i); /* fits */
-    struct json_member *members = NULL;
-    size_t count = 0;
-    int code = json_members(message, where, arena, &members, &count, err);
-    if (code != SG_OK) {
-        return code;
-    }
-    bool *gone = arena_get(arena, count);
-    for (size_t k = 0; k < count; k++) {
-        gone[k] = str_is(members[k].key, "executed_tools");
-    }
-    splice_cut_members(&request->cuts, request->body->raw, members, count, gone);
-    return SG_OK;
-}
-
-/* Walks a message to its end. */
-static bool runs_member_passes(struct json_walk *message)
-{
-    bool found = false;
-    struct str key;
-    struct json_value value;
-    while (json_walk_member(message, &key, &value)) {
-        found = found || json_key_is(key, "executed_tools");
-    }
-    return found;
-}
-
-/* One pass over all messages, which may be most of the body. */
-static int messages_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
-{
-    const struct json_member *messages = request->messages;
-    if (messages == NULL || messages->value.type != JSON_ARRAY) {
-        return error_set_param(err, SG_E_INVALID, "messages", "messages must be an array%s",
-                               messages == NULL ? ", and is missing" : "");
-    }
-    struct json_walk walk = json_walk_of(messages->value), inner;
-    struct json_value other;
-    size_t i = 0;
-    for (;; i++) {
-        if (!json_walk_enter(&walk, &inner)) {
-            if (!json_walk_element(&walk, &other)) {
-                break;
-            }
-            continue;
-        }
-        const char *start = walk.at;
-        bool shows_runs = runs_member_passes(&inner);
-        json_walk_leave(&walk, &inner);
-        struct json_value message = {JSON_OBJECT, {start, (size_t)(inner.at + 1 - start)}};
-        int code = shows_runs ? runs_cut(request, message, i, arena, err) : SG_OK;
-        if (code != SG_OK) {
-            return code;
-        }
-    }
-    request->messages_empty = i == 0;
-    return SG_OK;
 }
 
 /* ---- names and definitions ---- */
@@ -381,6 +303,7 @@ static int options_read(struct chat_request *request, struct arena *arena, struc
     request->stream = json_find(body->members, body->count, "stream");
     request->stream_options = json_find(body->members, body->count, "stream_options");
     request->wants_stream = member_is_true(body->members, body->count, "stream");
+    request->has_functions = json_find(body->members, body->count, "functions") != NULL;
     request->parallel_off =
         chat_find(body->members, body->count, "parallel_tool_calls", JSON_FALSE) != NULL;
     const struct json_member *format =
@@ -407,7 +330,6 @@ static int options_read(struct chat_request *request, struct arena *arena, struc
 int chat_request_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
 {
     CHECK(request->body != NULL);
-    request->cuts.arena = arena;
     bool appends = false;
     for (size_t i = 0; i < request->offers_count; i++) {
         appends = appends || request->shown[i].appended;
@@ -418,7 +340,7 @@ int chat_request_read(struct chat_request *request, struct arena *arena, struct 
         return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
     }
     definitions_make(request, arena);
-    int code = messages_read(request, arena, err);
+    int code = chat_messages_read(request, arena, err);
     if (code == SG_OK) {
         code = options_read(request, arena, err);
     }

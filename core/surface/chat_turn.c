@@ -355,7 +355,7 @@ static void usage_sum(struct chat *chat, const struct chat_turn *turn)
         return;
     }
     BUF_CLEANUP struct buf sum = {0};
-    if (chat->usage.len > 0) {
+    if (chat->usage.len > 0 && !chat->usage_last) {
         chat_usage_sum(buf_str(&chat->usage), buf_str(&turn->usage), &sum);
     } else {
         (void)buf_append_str(&sum, buf_str(&turn->usage)); /* bounded by its event */

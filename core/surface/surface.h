@@ -1,7 +1,7 @@
 /* Surfaces: the API forms that clients and upstreams speak. Pure: JSON in, JSON or events out, no I/O, so that every
  * wire rule is a unit test. The gateway's loop drives one `struct surface_exchange` for each intercepted request:
  *
- *   looks_for  → does the request name a hosted tool that one of the offers answers?
+ *   looks_for  → does the request name a hosted tool that one of the offers answers, or hold what we made?
  *   open       → reads the request; swaps hosted tools for plain functions
  *   each turn:   turn_request → body for the upstream;  turn_begin, turn_feed…, turn_end → text passed on, our calls held
  *   each call:   call_begin, call_end
@@ -27,13 +27,29 @@ struct
     bool show_runs;        /* chat: list what ran in `executed_tools` */
 };
 
+/* What is remembered of an answer for the request that continues it, for one identity and not for ever. Chat needs it,
+ * where a turn with calls of ours and of the client's leaves the client with half of it. */
+struct surface_memory {
+    /* Keeps `data` under each of the ids. `goes_on`: so does what tools of ours have left (their container), for the
+     * request that continues. False: it is too large. */
+    bool (*keep)(void *context, const struct str *ids, size_t count, struct str data, bool goes_on);
+    /* What was kept under the id, until the request ends; false: nothing, or not any more. */
+    bool (*find)(void *context, struct str id, struct str *ret);
+    /* The request continues the answer that was kept under the id; true if that left something that goes on in this
+     * request, and may do so in the next. */
+    bool (*resume)(void *context, struct str id);
+    void *context;
+};
+
 struct surface_input {
-    const struct json_text
-        *body; /* control keys are cut already; borrowed for the exchange's life */
+    const struct json_text *body; /* borrowed for the exchange's life; for open() without control
+                                     keys */
     const struct surface_offer *offers;
     size_t offers_count;
-    const char *answer_id; /* random text for ids that we mint */
-    bool parallel_off;     /* reserved for upstreams that cannot make parallel calls */
+    const struct surface_memory *memory; /* NULL: nothing is remembered */
+    const char *answer_id;               /* random text for ids that we mint; open() only */
+    bool parallel_off; /* reserved for upstreams that cannot make parallel calls */
+    bool usage_last;   /* the client is told the last turn's usage, not the sum */
 };
 
 struct surface_turn_options {
@@ -84,10 +100,10 @@ struct surface {
     const char *name; /* "chat" */
     const char *path; /* "/chat/completions", without the optional /v1 */
 
-    /* True in *ret if the request names a hosted tool of one of the offers (or one is always offered). Refuses what makes
-     * an intercepted request impossible: duplicates in tool entries, hosted tools with n > 1. */
-    int (*looks_for)(const struct json_text *body, const struct surface_offer *, size_t count,
-                     struct arena *, bool *ret, struct sg_error *err);
+    /* True in *ret if the request names a hosted tool of one of the offers (or one is always offered), or its history
+     * holds what we made. Refuses what makes an intercepted request impossible: duplicates in tool entries, hosted tools
+     * with n > 1. */
+    int (*looks_for)(const struct surface_input *, struct arena *, bool *ret, struct sg_error *err);
 
     int (*open)(const struct surface_input *, struct arena *, struct surface_exchange **ret,
                 struct sg_error *err);
@@ -118,6 +134,10 @@ struct surface {
                        struct buf *out);
     void (*call_end)(struct surface_exchange *, size_t call, const struct surface_result *,
                      struct buf *out);
+
+    /* Cuts the results of the last turn's calls to so many bytes each, for an upstream that finds them too long; false if
+     * none was longer. */
+    bool (*results_cut)(struct surface_exchange *, size_t bytes_max);
 
     /* The answer's end. `closing` is text for an answer that would otherwise have none; may be empty. Without a stream
      * the whole JSON answer. Calls of ours in the last turn are dropped. */

@@ -48,6 +48,8 @@ struct bench {
     struct json_text body;
     struct surface_offer offers[3];
     size_t offers_count;
+    const struct surface_memory *memory;
+    bool usage_last;
     struct surface_exchange *exchange;
     struct surface_turn turn;
     struct buf request, out;
@@ -87,23 +89,29 @@ static inline void bench_scan(struct bench *b, const char *body)
     CU_ASSERT_EQUAL_FATAL(json_scan(str_of(copy), b->arena, &b->body, &b->err), SG_OK);
 }
 
+static inline struct surface_input bench_input(struct bench *b)
+{
+    return (struct surface_input){.body = &b->body,
+                                  .offers = b->offers,
+                                  .offers_count = b->offers_count,
+                                  .memory = b->memory,
+                                  .usage_last = b->usage_last,
+                                  .answer_id = "0123456789abcdef0123456789abcdef"};
+}
+
 static inline bool bench_looks_for(struct bench *b, const char *body)
 {
     bool ret = false;
     bench_scan(b, body);
-    CU_ASSERT_EQUAL(
-        surface_chat.looks_for(&b->body, b->offers, b->offers_count, b->arena, &ret, &b->err),
-        SG_OK);
+    struct surface_input input = bench_input(b);
+    CU_ASSERT_EQUAL(surface_chat.looks_for(&input, b->arena, &ret, &b->err), SG_OK);
     return ret;
 }
 
 static inline int bench_try_open(struct bench *b, const char *body)
 {
     bench_scan(b, body);
-    struct surface_input input = {.body = &b->body,
-                                  .offers = b->offers,
-                                  .offers_count = b->offers_count,
-                                  .answer_id = "0123456789abcdef0123456789abcdef"};
+    struct surface_input input = bench_input(b);
     return surface_chat.open(&input, b->arena, &b->exchange, &b->err);
 }
 

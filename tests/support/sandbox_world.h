@@ -56,15 +56,20 @@ static inline void something_happens(const char *what)
 
 /* ---- clients ---- */
 
-enum command { ACQUIRE, RUN, RELEASE, KEEP, TAKE_LOSS, PUT, GET, QUIT };
+enum command { ACQUIRE, RUN, RELEASE, KEEP, PARK, TAKE_LOSS, PUT, GET, QUIT };
 
 struct client {
     unsigned loop; /* on which it lives */
     const char *identity, *session, *container;
     const char *code;
     int64_t timeout_ms, keep_ms;
+<<<<<<< HEAD
     bool refuses;    /* its sink takes nothing */
     bool opens_gate; /* of creations, when it has acquired or failed to */
+=======
+    bool is_parked; /* acquires a container that is */
+    bool refuses;   /* its sink takes nothing */
+>>>>>>> rules
     struct loop_task start, cancel;
     struct fiber *fiber; /* its loop's */
     enum command command;
@@ -94,6 +99,7 @@ static inline int client_acquire(struct client *client)
         .identity = str_of(client->identity),
         .session_id = str_of(client->session),
         .container_id = str_of(client->container),
+        .is_parked = client->is_parked,
         .sandbox = &world.sandbox,
         .request_id = "req_1",
         .deadline = DEADLINE_NONE,
@@ -117,6 +123,9 @@ static inline int client_obey(struct client *client)
         return lease_run(client->lease, &run, &sink, &client->err);
     case KEEP:
         lease_keep(client->lease, client->keep_ms);
+        return 0;
+    case PARK:
+        lease_park(client->lease, client->keep_ms);
         return 0;
     case TAKE_LOSS:
         client->loss = lease_take_loss(client->lease);

@@ -88,9 +88,9 @@ static void run_both(void (*fiber)(void *))
 /* Looks under the call's lock. */
 static inline bool producer_waits(struct sg_call *call)
 {
-    lock_take(&call->lock);
+    lock_take(call->lock);
     bool waits = call->producer_waits;
-    lock_release(&call->lock);
+    lock_release(call->lock);
     return waits;
 }
 

@@ -413,8 +413,8 @@ static void n_of_one_and_n_without_hosted_tools_are_fine(void)
     CU_ASSERT_FALSE(bench_looks_for(&b, "{\"n\":3,\"tools\":[" OWN_TOOL "]}"));
     bool ret;
     bench_scan(&b, "{\"n\":3,\"tools\":[" CODE_TOOL "]}");
-    CU_ASSERT_EQUAL(surface_chat.looks_for(&b.body, b.offers, 2, b.arena, &ret, &b.err),
-                    SG_E_INVALID);
+    struct surface_input input = bench_input(&b);
+    CU_ASSERT_EQUAL(surface_chat.looks_for(&input, b.arena, &ret, &b.err), SG_E_INVALID);
 }
 
 static void tools_that_are_no_array_are_refused_where_ours_must_be_added(void)

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -136,6 +137,206 @@ static void workers_get_no_signals(void)
     CU_ASSERT_EQUAL(worker_submit(pool, &task.task, &err), 0);
     worker_pool_free(pool);
     CU_ASSERT_EQUAL(task.is_blocked, 1);
+}
+
+/* ---- shares, lanes, lost threads ---- */
+
+struct named_task {
+    struct worker_task task;
+    char name;
+};
+
+static struct lock order_lock = LOCK_INIT;
+static char order[16];
+
+static void note(const struct named_task *task)
+{
+    lock_take(&order_lock);
+    size_t len = strlen(order);
+    CU_ASSERT(len < sizeof order - 1);
+    order[len] = task->name;
+    lock_release(&order_lock);
+}
+
+static void note_and_wait(struct worker_task *task)
+{
+    note((struct named_task *)task);
+    gate_wait();
+}
+
+static void note_only(struct worker_task *task)
+{
+    note((struct named_task *)task);
+}
+
+static struct named_task task_of(char name, const char *identity, void (*run)(struct worker_task *))
+{
+    return (struct named_task){.task = {.run = run, .identity = str_of(identity)}, .name = name};
+}
+
+static struct worker_pool *pool_begin(size_t threads, size_t queue)
+{
+    struct worker_pool *pool = NULL;
+    struct sg_error err = {0};
+    gate_close();
+    memset(order, 0, sizeof order);
+    CU_ASSERT_EQUAL_FATAL(worker_pool_new(threads, queue, &pool, &err), 0);
+    return pool;
+}
+
+static void submit_all(struct worker_pool *pool, struct named_task *tasks, size_t count)
+{
+    struct sg_error err = {0};
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_EQUAL(worker_submit(pool, &tasks[i].task, &err), 0);
+    }
+}
+
+static void an_identity_gets_half_of_the_threads_and_others_the_rest(void)
+{
+    struct worker_pool *pool = pool_begin(4, 10);
+    struct named_task tasks[] = {
+        task_of('a', "A", note_and_wait), task_of('a', "A", note_and_wait),
+        task_of('a', "A", note_and_wait), task_of('b', "B", note_and_wait),
+        task_of('c', "", note_and_wait),
+    };
+    submit_all(pool, tasks, COUNT_OF(tasks));
+    gate_await(4); /* two of A, B's, nobody's; A's third waits though a thread is free of it */
+    CU_ASSERT_EQUAL(worker_pool_busy(pool), 5);
+    CU_ASSERT_EQUAL(strlen(order), 4);
+    CU_ASSERT_PTR_NOT_NULL(strchr(order, 'b'));
+    CU_ASSERT_PTR_NOT_NULL(strchr(order, 'c'));
+    gate_let_go();
+    worker_pool_free(pool);
+    CU_ASSERT_EQUAL(strlen(order), 5);
+    CU_ASSERT_EQUAL(order[4], 'a');
+}
+
+static void a_share_may_be_the_whole_pool(void)
+{
+    struct worker_pool *pool = pool_begin(2, 10);
+    struct named_task tasks[] = {task_of('a', "A", note_and_wait),
+                                 task_of('a', "A", note_and_wait)};
+    worker_pool_set_share(pool, 2);
+    submit_all(pool, tasks, COUNT_OF(tasks));
+    gate_await(2);
+    gate_let_go();
+    worker_pool_free(pool);
+}
+
+static void identities_take_turns(void)
+{
+    struct worker_pool *pool = pool_begin(1, 10);
+    struct named_task tasks[] = {
+        task_of('x', "", note_and_wait), task_of('1', "A", note_only), task_of('2', "A", note_only),
+        task_of('3', "A", note_only),    task_of('4', "B", note_only), task_of('5', "C", note_only),
+    };
+    submit_all(pool, tasks, COUNT_OF(tasks));
+    gate_await(1);
+    gate_let_go();
+    worker_pool_free(pool);
+    CU_ASSERT_STRING_EQUAL(order, "x14523"); /* not x12345 */
+}
+
+static void an_identity_fills_its_part_of_the_queue_only(void)
+{
+    struct worker_pool *pool = pool_begin(2, 4);
+    struct sg_error err = {0};
+    struct named_task tasks[] = {
+        task_of('a', "A", note_and_wait),
+        task_of('a', "A", note_and_wait),
+        task_of('a', "A", note_and_wait),
+        task_of('b', "B", note_and_wait),
+    };
+    struct named_task more = task_of('a', "A", note_and_wait);
+    submit_all(pool, tasks, 1);
+    gate_await(1);
+    submit_all(pool, tasks + 1, 2);
+    CU_ASSERT_EQUAL(worker_submit(pool, &more.task, &err), SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(err.message, "1 worker threads are busy for this identity, its share is "
+                                        "1, and 2 tasks of it wait");
+    submit_all(pool, tasks + 3, 1);
+    gate_await(2);
+    gate_let_go();
+    worker_pool_free(pool);
+    CU_ASSERT_STRING_EQUAL(order, "abaa");
+}
+
+static struct worker_pool *waited_on;
+
+/* Sleeps until a task of a lower lane has run. */
+static void wait_for_a_task(struct worker_task *task)
+{
+    struct named_task inner = task_of('i', "A", note_only);
+    struct sg_error err = {0};
+    note((struct named_task *)task);
+    CU_ASSERT_EQUAL(worker_submit(waited_on, &inner.task, &err), 0);
+    for (bool was_run = false; !was_run; sched_yield()) {
+        lock_take(&order_lock);
+        was_run = strchr(order, 'i') != NULL;
+        lock_release(&order_lock);
+    }
+    while (worker_withdraw(waited_on, &inner.task)) { /* it has begun, as was seen */
+        CU_FAIL("a task that has run stands in the queue");
+    }
+}
+
+static void tasks_that_wait_for_tasks_leave_them_a_thread(void)
+{
+    struct worker_pool *pool = pool_begin(1, 10);
+    struct named_task tasks[] = {task_of('o', "A", wait_for_a_task)};
+    tasks[0].task.lane = WORKER_CALL;
+    waited_on = pool;
+    submit_all(pool, tasks, 1);
+    while (worker_pool_busy(pool) > 0) { /* for ever, if both stood in one queue */
+        sched_yield();
+    }
+    worker_pool_free(pool);
+    CU_ASSERT_STRING_EQUAL(order, "oi");
+}
+
+static void what_has_not_begun_can_be_taken_back(void)
+{
+    struct worker_pool *pool = pool_begin(1, 10);
+    struct named_task tasks[] = {task_of('1', "A", note_and_wait), task_of('2', "A", note_only),
+                                 task_of('3', "A", note_only), task_of('4', "B", note_only)};
+    submit_all(pool, tasks, 1);
+    gate_await(1);
+    submit_all(pool, tasks + 1, 3);
+    CU_ASSERT_FALSE(worker_withdraw(pool, &tasks[0].task));
+    CU_ASSERT_TRUE(worker_withdraw(pool, &tasks[1].task));
+    CU_ASSERT_FALSE(worker_withdraw(pool, &tasks[1].task));
+    CU_ASSERT_TRUE(worker_withdraw(pool, &tasks[3].task)); /* B's only one */
+    CU_ASSERT_EQUAL(worker_pool_busy(pool), 2);
+    submit_all(pool, tasks + 3, 1); /* again */
+    gate_let_go();
+    worker_pool_free(pool);
+    CU_ASSERT_STRING_EQUAL(order, "143"); /* A had the thread last */
+}
+
+static void a_lost_thread_is_replaced_and_counts_against_its_identity(void)
+{
+    struct worker_pool *pool = pool_begin(1, 10);
+    struct named_task tasks[] = {
+        task_of('1', "A", note_and_wait),
+        task_of('2', "A", note_only),
+        task_of('3', "B", note_and_wait),
+        task_of('4', "C", note_only),
+    };
+    submit_all(pool, tasks, 1);
+    gate_await(1);
+    submit_all(pool, tasks + 1, 3);
+    CU_ASSERT_EQUAL(strlen(order), 1);
+    worker_give_up(pool, &tasks[0].task);
+    worker_give_up(pool, &tasks[0].task); /* once is enough */
+    gate_await(2);                        /* B's; A's second still waits for its share */
+    CU_ASSERT_STRING_EQUAL(order, "13");
+    worker_give_up(pool, &tasks[2].task); /* one more than the lane has threads: it is kept */
+    CU_ASSERT_EQUAL(worker_pool_busy(pool), 4);
+    CU_ASSERT_STRING_EQUAL(order, "13");
+    gate_let_go();
+    worker_pool_free(pool);
+    CU_ASSERT_EQUAL(strlen(order), 4);
 }
 
 /* ---- fiber_blocking ---- */
@@ -312,6 +513,13 @@ static const struct test tests[] = {
     TEST(refused_tasks_are_taken_again_when_there_is_room),
     TEST(a_pool_without_threads_is_refused),
     TEST(workers_get_no_signals),
+    TEST(an_identity_gets_half_of_the_threads_and_others_the_rest),
+    TEST(a_share_may_be_the_whole_pool),
+    TEST(identities_take_turns),
+    TEST(an_identity_fills_its_part_of_the_queue_only),
+    TEST(tasks_that_wait_for_tasks_leave_them_a_thread),
+    TEST(what_has_not_begun_can_be_taken_back),
+    TEST(a_lost_thread_is_replaced_and_counts_against_its_identity),
     TEST(a_fiber_waits_for_a_function_on_a_worker),
     TEST(a_full_pool_refuses_a_fiber),
     TEST(the_watchdog_names_what_holds_a_loop),

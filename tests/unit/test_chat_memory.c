@@ -1,0 +1,661 @@
+/* What chat remembers between two requests: turns that mix calls of ours with the client's, and runs that were shown. The
+ * memory here is a list; the gateway's is in core/session/records.c. */
+#include "base/check.h"
+#include "chat_bench.h"
+
+#define TOOLS "\"tools\":[" CODE_TOOL "," OWN_TOOL "]"
+#define BODY "{\"model\":\"m\"," USER "," TOOLS "}"
+#define STREAM_BODY "{\"model\":\"m\",\"stream\":true," USER "," TOOLS "}"
+
+/* ---- a memory ---- */
+
+struct memory {
+    struct surface_memory calls;
+    struct arena *arena;
+    struct {
+        struct str id, data;
+    } kept[64];
+    size_t count, too_large, bytes_max;
+    bool goes_on, waits;
+    struct str resumed;
+};
+
+static bool memory_keep(void *context, const struct str *ids, size_t count, struct str data,
+                        bool goes_on)
+{
+    struct memory *m = context;
+    if (m->bytes_max > 0 && data.len > m->bytes_max) {
+        m->too_large++;
+        return false;
+    }
+    struct str copy = {arena_copy(m->arena, data), data.len};
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_TRUE_FATAL(m->count < COUNT_OF(m->kept));
+        m->kept[m->count].id = (struct str){arena_copy(m->arena, ids[i]), ids[i].len};
+        m->kept[m->count++].data = copy;
+    }
+    m->goes_on = goes_on;
+    return true;
+}
+
+static bool memory_find(void *context, struct str id, struct str *ret)
+{
+    const struct memory *m = context;
+    for (size_t i = 0; i < m->count; i++) {
+        if (str_eq(m->kept[i].id, id)) {
+            *ret = m->kept[i].data;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool memory_resume(void *context, struct str id)
+{
+    struct memory *m = context;
+    m->resumed = (struct str){arena_copy(m->arena, id), id.len};
+    return m->waits;
+}
+
+static void memory_open(struct memory *m)
+{
+    *m = (struct memory){.arena = arena_new(0)};
+    m->calls = (struct surface_memory){memory_keep, memory_find, memory_resume, m};
+}
+
+static void memory_clear(struct memory *m)
+{
+    arena_free(m->arena);
+}
+#define MEMORY_CLEANUP __attribute__((cleanup(memory_clear)))
+
+static struct bench bench_with(struct memory *m)
+{
+    struct bench b = bench_new(0);
+    b.memory = &m->calls;
+    return b;
+}
+
+/* ---- the two requests ---- */
+
+#define ENTRY(id, name, arguments)                                                         \
+    "{\"id\":\"" id "\",\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"argum" \
+    "ents\":\"" arguments "\"}}"
+#define CODE_A ENTRY("call_0", "code_interpreter", "{\\\"code\\\":\\\"5\\\"}")
+#define STOCK_B ENTRY("call_1", "get_stock", "{\\\"part\\\": \\\"A-7\\\"}")
+#define CODE_C ENTRY("call_2", "code_interpreter", "{\\\"code\\\":\\\"6\\\"}")
+#define STOCK_D ENTRY("call_3", "get_stock", "{\\\"part\\\":\\\"B\\\"}")
+#define MESSAGE(text, calls)                    \
+    "{\"role\":\"assistant\",\"content\":" text \
+    ",\"reasoning_content\":\"r\",\"tool_calls\":[" calls "]}"
+#define ANSWER(message)                                                                         \
+    "{\"id\":\"x\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m\",\"choices\":[{" \
+    "\"index\":0,\"message\":" message ",\"finish_reason\":\"tool_calls\"}]}"
+#define RESULT(id, text) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":\"" text "\"}"
+
+/* The client's message as a client library has it from our answer: role, content and calls. */
+static char *client_message(struct bench *b, cJSON **ret_calls)
+{
+    cJSON *answer = cJSON_Parse(b->out.data);
+    cJSON *message = cJSON_GetObjectItem(
+        cJSON_GetArrayItem(cJSON_GetObjectItem(answer, "choices"), 0), "message");
+    cJSON *mine = cJSON_CreateObject();
+    cJSON_AddStringToObject(mine, "role", "assistant");
+    cJSON_AddItemToObject(mine, "content",
+                          cJSON_Duplicate(cJSON_GetObjectItem(message, "content"), 1));
+    cJSON *calls = cJSON_Duplicate(cJSON_GetObjectItem(message, "tool_calls"), 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(calls);
+    cJSON_AddItemToObject(mine, "tool_calls", calls);
+    *ret_calls = cJSON_Duplicate(calls, 1);
+    char *text = cJSON_PrintUnformatted(mine);
+    cJSON_Delete(mine);
+    cJSON_Delete(answer);
+    return text;
+}
+
+static const char *id_of(const cJSON *calls, int i)
+{
+    return cJSON_GetObjectItem(cJSON_GetArrayItem(calls, i), "id")->valuestring;
+}
+
+/* A request with these messages behind the user's. */
+static void __attribute__((format(printf, 3, 4)))
+body_put(struct buf *out, const char *tools, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    buf_printf(out, "{\"model\":\"m\",%s\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},",
+               tools);
+    buf_vprintf(out, format, arguments);
+    buf_puts(out, "]}");
+    va_end(arguments);
+}
+
+/* The messages that go up behind the user's. */
+static void expect_messages(struct bench *b, const char *wanted)
+{
+    const char *body = bench_request(b);
+    const char *start = strstr(body, "\"content\":\"hi\"},");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(start);
+    start += strlen("\"content\":\"hi\"},");
+    const char *end = strrchr(start, ']');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    CU_ASSERT_TRUE(str_eq(str_of(wanted), (struct str){start, (size_t)(end - start)}));
+    if (!str_eq(str_of(wanted), (struct str){start, (size_t)(end - start)})) {
+        fprintf(stderr, "got    %.*s\nwanted %s\n", (int)(end - start), start, wanted);
+    }
+}
+
+/* The first request: one turn of ours, then a mixed one; its JSON answer is in b->out. */
+static void first_request(struct memory *m, struct bench *b)
+{
+    (void)m;
+    bench_open(b, BODY);
+    bench_plain_turn(b, ANSWER(MESSAGE("\"Let me see.\"", ENTRY("call_0", "code_interpreter",
+                                                                "{\\\"code\\\":\\\"x=1\\\"}"))));
+    bench_result(b, 0, "ran");
+    bench_plain_turn(b, ANSWER(MESSAGE("\"Both.\"", CODE_A "," STOCK_B "," CODE_C "," STOCK_D)));
+    CU_ASSERT_EQUAL_FATAL(b->turn.calls_count, 2);
+    CU_ASSERT_TRUE(b->turn.has_client_calls);
+    bench_result(b, 0, "5!");
+    bench_result(b, 1, "6!");
+    bench_finish(b, "");
+}
+
+static void a_mixed_turn_is_put_together_again_when_the_results_come(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    CU_ASSERT_PTR_NULL(strstr(first.out.data, "code_interpreter"));
+    CU_ASSERT_EQUAL(m.count, 2); /* one record, under each of the client's ids */
+    CU_ASSERT_TRUE(m.goes_on);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    CU_ASSERT_EQUAL(cJSON_GetArraySize(calls), 2);
+    CU_ASSERT_EQUAL(strncmp(id_of(calls, 0), "call_sg", 7), 0);
+    CU_ASSERT_EQUAL(strlen(id_of(calls, 0)), 7 + 32);
+    CU_ASSERT_STRING_NOT_EQUAL(id_of(calls, 0), id_of(calls, 1));
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",", "%s," RESULT("%s", "stock 1") "," RESULT("%s", "stock 2"), message,
+             id_of(calls, 0), id_of(calls, 1));
+    CU_ASSERT_TRUE(bench_looks_for(&next, body.data));
+    bench_open(&next, body.data);
+    CU_ASSERT_TRUE(str_is(m.resumed, id_of(calls, 0)));
+    expect_messages(
+        &next,
+        MESSAGE("\"Let me see.\"", ENTRY("call_0", "code_interpreter", "{\\\"code\\\":\\\"x=1\\\"}")) "," RESULT(
+            "call_0",
+            "ran") "," MESSAGE("\"Both.\"", CODE_A
+                               "," STOCK_B "," CODE_C
+                               "," STOCK_D) "," RESULT("call_0",
+                                                       "5!") "," RESULT("call_1",
+                                                                        "stock 1") "," RESULT("call"
+                                                                                              "_2",
+                                                                                              "6!") "," RESULT("call_3",
+                                                                                                               "stock 2"));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+static void our_results_stand_in_the_order_of_the_calls_wherever_the_clients_do(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    bench_open(&first, BODY);
+    bench_plain_turn(&first, ANSWER(MESSAGE("null", STOCK_B "," CODE_A "," CODE_C)));
+    bench_result(&first, 0, "5!");
+    bench_result(&first, 1, "6!");
+    bench_finish(&first, "");
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",", "%s, " RESULT("%s", "s") " ,{\"role\":\"user\",\"content\":\"go\"}",
+             message, id_of(calls, 0));
+    bench_open(&next, body.data);
+    expect_messages(
+        &next,
+        MESSAGE("null", STOCK_B "," CODE_A "," CODE_C) ", " RESULT("call_1", "s") "," RESULT(
+            "call_0", "5!") "," RESULT("call_2", "6!") " ,{\"role\":\"user\",\"content\":\"go\"}");
+    CU_ASSERT_TRUE(str_is(m.resumed, id_of(calls, 0)));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+/* What a client library may change without meaning to. */
+static void white_space_and_null_content_do_not_count_as_a_change(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m);
+    bench_open(&first, BODY);
+    bench_plain_turn(&first, ANSWER(MESSAGE("\"T\"", CODE_A "," STOCK_B)));
+    bench_result(&first, 0, "5!");
+    bench_finish(&first, "");
+    cJSON *calls;
+    free(client_message(&first, &calls));
+    static const char *const forms[] = {"\"T\"", "[{\"type\":\"text\",\"text\":\"T\"}]",
+                                        "\"\\u0054\""};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        BENCH_CLEANUP struct bench next = bench_with(&m);
+        BUF_CLEANUP struct buf body = {0};
+        body_put(&body, TOOLS ",",
+                 "{\"content\" : %s,\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"part\\\":"
+                 "\\\"A-7\\\"}\",\"name\":\"get_stock\"},\"type\":\"function\",\"id\":\"%s\"}],"
+                 "\"refusal\":null,\"role\":\"assistant\"}," RESULT("%s", "s"),
+                 forms[i], id_of(calls, 0), id_of(calls, 0));
+        bench_open(&next, body.data);
+        expect_messages(&next, MESSAGE("\"T\"", CODE_A "," STOCK_B) "," RESULT(
+                                   "call_0", "5!") "," RESULT("call_1", "s"));
+    }
+    cJSON_Delete(calls);
+}
+
+/* The text with two ids for @1 and @2. */
+static void fill(struct buf *out, const char *text, const char *one, const char *two)
+{
+    for (; *text != '\0'; text++) {
+        if (text[0] == '@' && (text[1] == '1' || text[1] == '2')) {
+            buf_puts(out, *++text == '1' ? one : two);
+        } else {
+            buf_putc(out, *text);
+        }
+    }
+}
+
+static void what_was_changed_goes_up_as_the_client_has_it(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m);
+    first_request(&m, &first);
+    cJSON *calls;
+    free(client_message(&first, &calls));
+#define TWO_CALLS(text, part)                                                                  \
+    "{\"role\":\"assistant\",\"content\":" text                                                \
+    ",\"tool_calls\":[" ENTRY("@1", "get_stock", "{\\\"part\\\":\\\"" part "\\\"}") "," ENTRY( \
+        "@2", "get_stock", "{\\\"part\\\":\\\"B\\\"}") "]}"
+    static const char *const changed[] = {
+        TWO_CALLS("\"Another text.\"", "A-7") "," RESULT("@1", "1") "," RESULT("@2", "2"),
+        TWO_CALLS("\"Let me see.\\n\\nBoth.\"", "A-8") "," RESULT("@1", "1") "," RESULT("@2", "2"),
+        TWO_CALLS("\"Let me see.\\n\\nBoth.\"", "A-7") "," RESULT("@2", "2"), /* one is missing */
+        "{\"role\":\"assistant\",\"content\":\"Let me see.\\n\\nBoth.\",\"tool_calls\":[" ENTRY(
+            "@2", "get_stock", "{\\\"part\\\":\\\"B\\\"}") "]}," RESULT("@2", "2"),
+    };
+    for (size_t i = 0; i < COUNT_OF(changed); i++) {
+        BENCH_CLEANUP struct bench next = bench_with(&m);
+        BUF_CLEANUP struct buf body = {0}, filled = {0}, wanted = {0};
+        m.resumed = (struct str){0};
+        fill(&filled, changed[i], id_of(calls, 0), id_of(calls, 1));
+        fill(&wanted, changed[i], "call_1", "call_3"); /* but for the ids, which are known */
+        body_put(&body, TOOLS ",", "%s", filled.data);
+        bench_open(&next, body.data);
+        expect_messages(&next, wanted.data);
+        CU_ASSERT_EQUAL(m.resumed.len, 0);
+    }
+    cJSON_Delete(calls);
+}
+
+static void without_a_record_nothing_is_changed(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    static const char text[] = "{\"role\":\"assistant\",\"content\":\"x\",\"tool_calls\":[" ENTRY(
+        "call_sg00000000000000000000000000000000", "get_stock",
+        "{}") "]}," RESULT("call_sg00000000000000000000000000000000", "1");
+    BENCH_CLEANUP struct bench b = bench_with(&m);
+    BUF_CLEANUP struct buf body = {0}, bare = {0};
+    body_put(&body, TOOLS ",", "%s", text);
+    body_put(&bare, "", "%s", text);
+    CU_ASSERT_FALSE(bench_looks_for(&b, bare.data));
+    bench_open(&b, body.data);
+    expect_messages(&b, text);
+    CU_ASSERT_EQUAL(m.resumed.len, 0);
+}
+
+static void an_answer_that_was_continued_already_is_not_resumed(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",",
+             "%s," RESULT("%s", "1") "," RESULT(
+                 "%s", "2") ",{\"role\":\"assistant\",\"content\":\"Done.\"},{\"role\":\"user\","
+                            "\"content\":\"more\"}",
+             message, id_of(calls, 0), id_of(calls, 1));
+    bench_open(&next, body.data);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench_request(&next), "\"content\":\"6!\"")); /* yet put back */
+    CU_ASSERT_EQUAL(m.resumed.len, 0);
+    free(message);
+    cJSON_Delete(calls);
+}
+
+static void where_the_tool_is_not_offered_its_runs_become_text(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, "\"tools\":[" OWN_TOOL "],", "%s," RESULT("%s", "1") "," RESULT("%s", "2"),
+             message, id_of(calls, 0), id_of(calls, 1));
+    CU_ASSERT_TRUE(bench_looks_for(&next, body.data)); /* although nothing hosted is named */
+    bench_open(&next, body.data);
+    expect_messages(
+        &next,
+        "{\"role\":\"assistant\",\"content\":\"[code_interpreter was called with "
+        "{\\\"code\\\":\\\"x=1\\\"} and returned:]\\nran\\n\\n[code_interpreter was called with "
+        "{\\\"code\\\":\\\"5\\\"} and returned:]\\n5!\\n\\n[code_interpreter was called with "
+        "{\\\"code\\\":\\\"6\\\"} and returned:]\\n6!\\n\\nLet me see.\\n\\nBoth.\",\"tool_"
+        "calls\":[" STOCK_B "," STOCK_D "]}," RESULT("call_1", "1") "," RESULT("call_3", "2"));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+static void a_function_that_is_called_otherwise_now_is_renamed_in_the_history(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    next.offers[0].name = STR("python");
+    body_put(&body, TOOLS ",", "%s," RESULT("%s", "1") "," RESULT("%s", "2"), message,
+             id_of(calls, 0), id_of(calls, 1));
+    bench_open(&next, body.data);
+    const char *up = bench_request(&next);
+    CU_ASSERT_PTR_NULL(strstr(up, "code_interpreter"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(up, ENTRY("call_0", "python", "{\\\"code\\\":\\\"x=1\\\"}")));
+    CU_ASSERT_PTR_NOT_NULL(strstr(up, ENTRY("call_2", "python", "{\\\"code\\\":\\\"6\\\"}")));
+    CU_ASSERT_PTR_NOT_NULL(strstr(up, STOCK_B));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+/* ---- streams ---- */
+
+static void a_streamed_mixed_turn_is_put_together_again(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    bench_open(&first, STREAM_BODY);
+    bench_turn(&first, ROLE TEXT("Let me see.")
+                           CALL("0", "call_0", "code_interpreter", "{\\\"code\\\":\\\"1\\\"}")
+                               FINISH("tool_calls") DONE);
+    bench_result(&first, 0, "one");
+    bench_turn(&first, ROLE TEXT("Bo") TEXT("th.") CALL("0", "call_0", "get_stock",
+                                                        "{\\\"part\\\":") PIECE("0", "\\\"A\\\"}")
+                           CALL("1", "call_1", "code_interpreter", "{\\\"code\\\":\\\"2\\\"}")
+                               FINISH("tool_calls") DONE);
+    bench_result(&first, 0, "two");
+    bench_finish(&first, "");
+    SEEN_CLEANUP struct seen s = seen_read(&first.out);
+    CU_ASSERT_STRING_EQUAL(s.text.data, "Let me see.\n\nBoth.");
+    CU_ASSERT_EQUAL(strncmp(s.calls.data, "0:call_sg", 9),
+                    0); /* though a call of ours came later */
+    char id[40] = {0};
+    memcpy(id, s.calls.data + 2, 39);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(
+        &body, TOOLS ",",
+        "{\"role\":\"assistant\",\"content\":\"Let me see.\\n\\nBoth.\",\"tool_calls\":[" ENTRY(
+            "%s", "get_stock", "{\\\"part\\\":\\\"A\\\"}") "]}," RESULT("%s", "s"),
+        id, id);
+    bench_open(&next, body.data);
+    expect_messages(
+        &next,
+        "{\"role\":\"assistant\",\"content\":\"Let me "
+        "see.\",\"tool_calls\":[" ENTRY("call_0", "code_interpreter", "{\\\"code\\\":\\\"1\\\"}") "]}," RESULT(
+            "call_0",
+            "one") ","
+                   "{\"role\":\"assistant\",\"content\":\"Both.\",\"tool_"
+                   "calls\":[" ENTRY("call_0", "get_stock", "{\\\"part\\\":\\\"A\\\"}") "," ENTRY(
+                       "call_1", "code_interpreter",
+                       "{\\\"code\\\":\\\"2\\\"}") "]}," RESULT("call_0", "s") "," RESULT("call_1",
+                                                                                          "two"));
+}
+
+static void a_stream_with_calls_of_the_client_only_keeps_what_its_ids_mean(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    bench_open(&first, STREAM_BODY);
+    bench_turn(&first, ROLE CALL("0", "call_0", "get_stock", "{}") FINISH("tool_calls") DONE);
+    bench_finish(&first, "");
+    CU_ASSERT_EQUAL(m.count, 1);
+    CU_ASSERT_FALSE(m.goes_on);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, "",
+             "{\"role\":\"assistant\",\"tool_calls\":[" ENTRY("%s", "get_stock",
+                                                              "{}") "]}," RESULT("%s", "s"),
+             m.kept[0].id.data, m.kept[0].id.data);
+    CU_ASSERT_TRUE(bench_looks_for(&next, body.data));
+    bench_open(&next, body.data);
+    expect_messages(&next, "{\"role\":\"assistant\",\"tool_calls\":[" ENTRY(
+                               "call_0", "get_stock", "{}") "]}," RESULT("call_0", "s"));
+    CU_ASSERT_TRUE(str_eq(m.resumed, m.kept[0].id)); /* it may have gone on in something */
+}
+
+static void what_goes_on_is_found_again_over_answers_without_runs(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    m.waits = true;
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",", "%s," RESULT("%s", "1") "," RESULT("%s", "2"), message,
+             id_of(calls, 0), id_of(calls, 1));
+    bench_open(&next, body.data);
+    m.goes_on = false;
+    bench_plain_turn(&next, ANSWER(MESSAGE("null", STOCK_B))); /* nothing of ours runs in it */
+    bench_finish(&next, "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(next.out.data, "\"call_sg"));
+    CU_ASSERT_EQUAL(m.count, 3);
+    CU_ASSERT_TRUE(m.goes_on);
+    free(message);
+    cJSON_Delete(calls);
+}
+
+static void expect_ids_stay(const char *body, bool is_stream, const char *turn)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench b = bench_with(&m);
+    bench_open(&b, body);
+    CU_ASSERT_EQUAL(bench_try_turn(&b, is_stream, turn), SG_OK);
+    bench_finish(&b, "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "\"call_1\""));
+    CU_ASSERT_PTR_NULL(strstr(b.out.data, "call_sg"));
+    CU_ASSERT_EQUAL(m.count, 0);
+}
+
+static void ids_stay_where_nothing_is_to_be_found_again(void)
+{
+    expect_ids_stay(BODY, false, ANSWER(MESSAGE("null", STOCK_B))); /* known before it is shown */
+    expect_ids_stay(STREAM_BODY, false, ANSWER(MESSAGE("null", STOCK_B)));
+    expect_ids_stay("{\"stream\":true,\"tool_choice\":\"none\"," USER "," TOOLS "}", true,
+                    ROLE CALL("0", "call_1", "get_stock", "{}") FINISH("tool_calls") DONE);
+    expect_ids_stay("{\"stream\":true,\"parallel_tool_calls\":false," USER "," TOOLS "}", true,
+                    ROLE CALL("0", "call_1", "get_stock", "{}")
+                        CALL("1", "call_2", "code_interpreter", "{}") FINISH("tool_calls") DONE);
+}
+
+static void a_record_that_is_too_large_still_says_what_the_ids_mean(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    m.bytes_max = 300;
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    first_request(&m, &first);
+    CU_ASSERT_EQUAL(m.too_large, 1);
+    CU_ASSERT_EQUAL(m.count, 2);
+    CU_ASSERT_FALSE(m.goes_on);
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",", "%s," RESULT("%s", "1") "," RESULT("%s", "2"), message,
+             id_of(calls, 0), id_of(calls, 1));
+    bench_open(&next, body.data);
+    expect_messages(&next, "{\"role\":\"assistant\",\"content\":\"Let me see.\\n\\nBoth.\",\"tool_"
+                           "calls\":[" STOCK_B "," STOCK_D
+                           "]}," RESULT("call_1", "1") "," RESULT("call_3", "2"));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+static void calls_that_were_not_run_are_not_put_back(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    bench_open(&first, BODY);
+    bench_plain_turn(&first, ANSWER(MESSAGE("null", CODE_A)));
+    bench_result(&first, 0, "one");
+    bench_plain_turn(&first, ANSWER(MESSAGE("null", CODE_C "," STOCK_B))); /* the last turn's */
+    bench_finish(&first, "");
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, TOOLS ",", "%s," RESULT("%s", "1"), message, id_of(calls, 0));
+    bench_open(&next, body.data);
+    expect_messages(&next, MESSAGE("null", CODE_A) "," RESULT("call_0", "one") "," MESSAGE(
+                               "null", STOCK_B) "," RESULT("call_1", "1"));
+    free(message);
+    cJSON_Delete(calls);
+}
+
+/* ---- runs that were shown ---- */
+
+#define MARK "0123456789abcdef0123456789abcdef"
+#define RUN(id, type, arguments, output)                                                      \
+    "{\"index\":0,\"type\":\"" type "\",\"id\":\"" id "\",\"container_id\":\"cntr_sg1\",\"ar" \
+    "guments\":\"" arguments "\",\"output\":\"" output "\"}"
+
+static void expect_history(const char *tools, const char *message, const char *wanted)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, tools, "%s", message);
+    bench_open(&b, body.data);
+    expect_messages(&b, wanted);
+}
+
+static void shown_runs_become_pairs_of_call_and_result(void)
+{
+    expect_history(
+        TOOLS ",",
+        "{\"role\":\"assistant\",\"content\":\"It is 42.\",\"executed_tools\":[" RUN(
+            "ci_sg" MARK, "code_interpreter", "{\\\"code\\\":\\\"6*7\\\"}", "42\\n") "]}",
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[" ENTRY(
+            "ci_sg" MARK, "code_interpreter",
+            "{\\\"code\\\":\\\"6*7\\\"}") "]}," RESULT("ci_sg" MARK,
+                                                       "42\\n") ",{\"role\":\"assistant\","
+                                                                "\"content\":\"It is 42.\"}");
+    expect_history(
+        TOOLS ",", /* arguments that no server takes in a history */
+        "{\"executed_tools\":[" RUN("ci_sg" MARK, "code_interpreter", "6*7",
+                                    "") "],\"role\":\"assistant\",\"content\":\"x\"}",
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[" ENTRY(
+            "ci_sg" MARK, "code_interpreter",
+            "{}") "]}," RESULT("ci_sg" MARK, "") ",{"
+                                                 "\"role\":\"assistant\",\"content\":\"x\"}");
+}
+
+static void shown_runs_of_a_tool_that_is_not_offered_become_text(void)
+{
+#define SEARCHED "[web_search was called with {} and returned:]\\nA hit."
+#define SHOWN RUN("ws_sg" MARK, "web_search", "{}", "A hit.")
+    static const char *const forms[][2] = {
+        {"{\"role\":\"assistant\",\"content\":\"x\",\"executed_tools\":[" SHOWN "]}",
+         "{\"role\":\"assistant\",\"content\":\"" SEARCHED "\\n\\nx\"}"},
+        {"{\"role\":\"assistant\",\"content\":null,\"executed_tools\":[" SHOWN "]}",
+         "{\"role\":\"assistant\",\"content\":\"" SEARCHED "\"}"},
+        {"{\"role\":\"assistant\",\"content\":\"\",\"executed_tools\":[" SHOWN "]}",
+         "{\"role\":\"assistant\",\"content\":\"" SEARCHED "\"}"},
+        {"{\"executed_tools\":[" SHOWN "],\"role\":\"assistant\"}",
+         "{\"content\":\"" SEARCHED "\",\"role\":\"assistant\"}"},
+        {"{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],"
+         "\"executed_tools\":[" SHOWN "]}",
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"" SEARCHED
+         "\"},{\"type\":\"text\",\"text\":\"x\"}]}"},
+        {"{\"role\":\"assistant\",\"content\":[],\"executed_tools\":[" SHOWN "]}",
+         "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"" SEARCHED "\"}]}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        expect_history(TOOLS ",", forms[i][0], forms[i][1]);
+    }
+}
+
+static void runs_that_are_not_ours_are_cut_and_not_told(void)
+{
+    static const char *const ids[] = {
+        "ci_vendor", "ci_sg", "ci_sg0123", "call_sg" MARK, "ci_sg0123456789abcdef0123456789abcdeX",
+        ""};
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        BUF_CLEANUP struct buf message = {0};
+        buf_printf(&message,
+                   "{\"role\":\"assistant\",\"content\":\"x\",\"executed_tools\":[7,null,{}," RUN(
+                       "%s", "code_interpreter", "{}", "y") "]}",
+                   ids[i]);
+        expect_history(TOOLS ",", message.data, "{\"role\":\"assistant\",\"content\":\"x\"}");
+    }
+    expect_history(TOOLS ",", /* only the assistant runs anything */
+                   "{\"role\":\"user\",\"content\":\"x\",\"executed_tools\":[" RUN(
+                       "ci_sg" MARK, "code_interpreter", "{}", "y") "]}",
+                   "{\"role\":\"user\",\"content\":\"x\"}");
+}
+
+static void several_choices_are_worth_more_than_what_we_made(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    static const char message[] = "\"messages\":[{\"role\":\"assistant\",\"executed_tools\":[" RUN(
+        "ci_sg" MARK, "code_interpreter", "{}", "y") "]}]}";
+    BUF_CLEANUP struct buf one = {0}, two = {0};
+    buf_printf(&one, "{\"n\":1,%s", message);
+    buf_printf(&two, "{\"n\":2,%s", message);
+    CU_ASSERT_TRUE(bench_looks_for(&b, one.data));
+    CU_ASSERT_FALSE(bench_looks_for(&b, two.data));
+    b.offers_count = 0;
+    CU_ASSERT_FALSE(bench_looks_for(&b, one.data));
+}
+
+static const struct test tests[] = {
+    TEST(a_mixed_turn_is_put_together_again_when_the_results_come),
+    TEST(our_results_stand_in_the_order_of_the_calls_wherever_the_clients_do),
+    TEST(white_space_and_null_content_do_not_count_as_a_change),
+    TEST(what_was_changed_goes_up_as_the_client_has_it),
+    TEST(without_a_record_nothing_is_changed),
+    TEST(an_answer_that_was_continued_already_is_not_resumed),
+    TEST(where_the_tool_is_not_offered_its_runs_become_text),
+    TEST(a_function_that_is_called_otherwise_now_is_renamed_in_the_history),
+    TEST(a_streamed_mixed_turn_is_put_together_again),
+    TEST(a_stream_with_calls_of_the_client_only_keeps_what_its_ids_mean),
+    TEST(what_goes_on_is_found_again_over_answers_without_runs),
+    TEST(ids_stay_where_nothing_is_to_be_found_again),
+    TEST(a_record_that_is_too_large_still_says_what_the_ids_mean),
+    TEST(calls_that_were_not_run_are_not_put_back),
+    TEST(shown_runs_become_pairs_of_call_and_result),
+    TEST(shown_runs_of_a_tool_that_is_not_offered_become_text),
+    TEST(runs_that_are_not_ours_are_cut_and_not_told),
+    TEST(several_choices_are_worth_more_than_what_we_made),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests("chat_memory", tests, COUNT_OF(tests), argc, argv);
+}
