@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "http/admission.h"
 #include "http/fetch.h"
+#include "session/records.h"
 
 #include <event2/event.h>
 #include <signal.h>
@@ -283,6 +284,7 @@ static void life_free(struct life *life)
     worker_pool_free(gateway->pool);
     http_server_free(gateway->server);
     registry_free(gateway->registry);
+    records_free(gateway->records);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

@@ -7,13 +7,8 @@
 #include "base/log.h"
 #include "gateway/metrics.h"
 #include "gateway/request.h"
-<<<<<<< HEAD
 #include "gateway/systemd.h"
-=======
-#include "http/admission.h"
-#include "http/fetch.h"
 #include "session/records.h"
->>>>>>> rules
 
 #include <stdio.h>
 #include <unistd.h>
@@ -36,20 +31,9 @@ static bool start_serving(struct life *life)
 {
     struct gateway *gateway = &life->gateway;
     struct sg_error err = {0};
-<<<<<<< HEAD
-=======
     struct records_options records;
     records_options_default(&records);
     gateway->records = records_new(&records);
-    struct registry_options sessions;
-    registry_options_default(&sessions);
-    sessions.loops = gateway->loops;
-    sessions.loops_count = gateway->loops_count;
-    sessions.idle_timeout_ms = config->sessions.idle_timeout_ms;
-    sessions.per_identity = (size_t)config->sessions.per_identity;
-    sessions.max_containers = (size_t)config->sessions.max_containers;
-    sessions.max_containers_total = (size_t)config->sessions.max_containers_total;
->>>>>>> rules
     gateway->listen.loops = gateway->loops;
     gateway->listen.loops_count = gateway->loops_count;
     gateway->listen.handle = request_handle;
@@ -140,59 +124,7 @@ static int serve(struct life *life)
 static size_t loops_wanted(void)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-<<<<<<< HEAD
     return cores < 1 ? 1 : cores > LOOPS_MAX ? LOOPS_MAX : (size_t)cores;
-=======
-    struct gateway *gateway = &life->gateway;
-    gateway->loops = life->loops;
-    size_t wanted = cores < 1 ? 1 : cores > LOOPS_MAX ? LOOPS_MAX : (size_t)cores;
-    int rc = worker_pool_new((size_t)gateway->config->server.workers, 1024, &gateway->pool, err);
-    for (size_t i = 0; rc == 0 && i < wanted; i++) {
-        rc = loop_new((unsigned)i, gateway->pool, &life->loops[i], err);
-        gateway->loops_count += rc == 0;
-    }
-    return rc;
-}
-
-static void life_free(struct life *life)
-{
-    struct gateway *gateway = &life->gateway;
-    worker_pool_free(gateway->pool);
-    http_server_free(gateway->server);
-    registry_free(gateway->registry);
-    records_free(gateway->records);
-    if (life->signal_event != NULL) {
-        event_free(life->signal_event);
-    }
-    for (size_t i = 0; i < gateway->loops_count; i++) {
-        loop_free(life->loops[i]);
-    }
-    if (life->signal_fd >= 0) {
-        close(life->signal_fd);
-    }
-}
-
-static int life_prepare(struct life *life, struct sg_error *err)
-{
-    int rc = gateway_check_listen(life->gateway.config, &life->gateway.listen, err);
-    if (rc != 0) {
-        return rc;
-    }
-    life->gateway.listen_host = listen_host(life->gateway.config);
-    life->signal_fd = block_signals();
-    CHECK(life->signal_fd >= 0);
-    rc = fetch_global_init(err);
-    rc = rc == 0 ? make_loops(life, err) : rc;
-    if (rc == 0) {
-        (void)admission_init(fixed_fds(life)); /* the limit is asked for where it counts */
-        life->signal_event = event_new(loop_base(life->loops[0]), life->signal_fd,
-                                       EV_READ | EV_PERSIST, on_signal, life);
-        CHECK(life->signal_event != NULL);
-        CHECK(event_add(life->signal_event, NULL) == 0);
-        rc = fiber_start(life->loops[0], "main", life_run, life, &life->main_fiber, err);
-    }
-    return rc;
->>>>>>> rules
 }
 
 int gateway_serve(struct config *config)

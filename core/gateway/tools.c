@@ -214,12 +214,9 @@ static bool tool_end(struct request *r, const struct surface_call *call, size_t 
         .outputs = c->outputs,
         .outputs_count = c->count};
     r->route.surface->call_end(r->talk, index, &result, out);
-<<<<<<< HEAD
     metrics_tool_call(r->gateway->metrics, r->active_tool->interceptor,
                       c->failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
-=======
     return is_over;
->>>>>>> rules
 }
 
 int tool_run(struct request *r, const struct surface_call *wanted, size_t index, struct buf *out,

@@ -63,13 +63,9 @@ struct client {
     const char *identity, *session, *container;
     const char *code;
     int64_t timeout_ms, keep_ms;
-<<<<<<< HEAD
+    bool is_parked;  /* acquires a container that is */
     bool refuses;    /* its sink takes nothing */
     bool opens_gate; /* of creations, when it has acquired or failed to */
-=======
-    bool is_parked; /* acquires a container that is */
-    bool refuses;   /* its sink takes nothing */
->>>>>>> rules
     struct loop_task start, cancel;
     struct fiber *fiber; /* its loop's */
     enum command command;
