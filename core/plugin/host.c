@@ -62,6 +62,11 @@ __attribute__((format(printf, 3, 4))) static int host_fail(struct sg_error *err,
     return known;
 }
 
+static const char *host_message(const struct sg_error *err)
+{
+    return err == NULL ? "" : err->message;
+}
+
 /* ---- memory and time ---- */
 
 static void *host_alloc(struct sg_call *call, size_t size)
@@ -279,6 +284,7 @@ const struct sg_host *host_table(void)
         .spawn = host_spawn,
         .wait_child = host_wait_child,
         .libexec_dir = host_libexec_dir,
+        .message = host_message,
     };
     return &table;
 }
