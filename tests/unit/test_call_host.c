@@ -408,7 +408,8 @@ static void cancelling_and_the_deadline_reach_a_service(void)
 static void every_function_of_the_table_is_there(void)
 {
     CU_ASSERT_EQUAL_FATAL(host_table()->size, sizeof(struct sg_host));
-    for (size_t at = offsetof(struct sg_host, log); at < sizeof(struct sg_host); at += sizeof(void *)) {
+    for (size_t at = offsetof(struct sg_host, log); at < sizeof(struct sg_host);
+         at += sizeof(void *)) {
         void *function;
         memcpy(&function, (const char *)host_table() + at, sizeof function);
         CU_ASSERT_PTR_NOT_NULL(function);
