@@ -28,16 +28,23 @@ static bool field_goes_down(const struct upstream_call *call, struct str name)
     return !http_is_hop_by_hop(name, (struct str){0});
 }
 
+static int length_unclear(struct request *r, const char *cause, struct sg_error *err)
+{
+    snprintf(r->cause, sizeof r->cause, "%s", cause);
+    return error_set(err, SG_E_UNAVAILABLE, "The model server's answer cannot be understood.");
+}
+
 /* Two lengths are two readings of one answer: neither is passed on. */
 static int check_length(struct request *r, const struct upstream_call *call, struct sg_error *err)
 {
     struct str first = upstream_field(call, "content-length");
+    if (first.data != NULL && upstream_field(call, "transfer-encoding").data != NULL) {
+        return length_unclear(r, "the upstream sent Content-Length and Transfer-Encoding", err);
+    }
     for (size_t i = 0; i < call->fields_count; i++) {
         if (str_eq_nocase(call->fields[i].name, STR("content-length")) &&
             !str_eq(call->fields[i].value, first)) {
-            snprintf(r->cause, sizeof r->cause, "the upstream sent two different Content-Length");
-            return error_set(err, SG_E_UNAVAILABLE,
-                             "The model server's answer cannot be understood.");
+            return length_unclear(r, "the upstream sent two different Content-Length", err);
         }
     }
     return 0;

@@ -262,6 +262,14 @@ class Relay(E2E):
         gateway, _, reply = self.ask(Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef"))
         self.assertEqual((reply.status, reply.error["message"]), (502, "The model server's answer cannot be understood."))
         self.assertEqual(gateway.wait_event("request")["cause"], "the upstream sent two different Content-Length")
+        for length in (b"1", b"2", b"3"):
+            both = b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+            gateway, _, reply = self.ask(Bytes(both))
+            self.assertEqual((reply.status, reply.error["message"]),
+                             (502, "The model server's answer cannot be understood."))
+            line = gateway.wait_event("request")
+            self.assertEqual((line["level"], line["cause"]),
+                             ("info", "the upstream sent Content-Length and Transfer-Encoding"))
 
     def test_paths_that_name_stored_state_do_not_exist(self):
         gateway = self.serve(self.upstream(forever=Status(200, b"{}")))
