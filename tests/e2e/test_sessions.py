@@ -208,7 +208,7 @@ class Sessions(E2E):
         normal = self.serve(self.upstream(code("print(1)"), answer("ok")))
         self.assertEqual(chat(normal, "x").status, 200)
         endings.append(normal)
-        upstream_fails = self.serve(self.upstream(code("print(1)"), Status(500)))
+        upstream_fails = self.serve(self.upstream(code("print(1)"), Status(500), Status(500)))
         self.assertEqual(chat(upstream_fails, "x").status, 424)
         endings.append(upstream_fails)
         over = self.serve(self.upstream(*[code("print(1)", f"c{i}") for i in range(3)]), loop={"max_turns": 2})
