@@ -4,7 +4,7 @@ import json
 
 from client import TOOL, body_of, chat, post
 from harness import E2E, main
-from upstream import Status, answer, code
+from upstream import Status, always, answer, code
 
 FUNCTION = {"type": "function", "function": {"name": "get_stock", "description": "x",
                                              "parameters": {"type": "object", "properties": {"part": {"type": "string"}}}}}
@@ -355,14 +355,16 @@ class Chat(E2E):
 
     def test_before_a_run_the_upstreams_status_and_message_stay(self):
         error = {"error": {"message": "slow down", "type": "rate_limit", "param": "x", "code": "rate_limit_exceeded"}}
-        _, _, reply = self.ask(Status(429, error, [("Retry-After", "7")]), status=429)
+        _, upstream, reply = self.ask(Status(429, error, [("Retry-After", "30")]), status=429)
         self.assertEqual(reply.error["message"], "slow down")
         self.assertEqual(reply.error["code"], "rate_limit_exceeded")
-        self.assertEqual(reply.get("retry-after"), "7")
+        self.assertEqual(reply.get("retry-after"), "30")
+        self.assertEqual(len(upstream.requests), 1, "one that wants to be left alone for long is not asked again")
 
     def test_after_a_run_a_failure_is_one_that_clients_do_not_repeat(self):
         for status in (429, 500, 503):
-            gateway, _, reply = self.ask(code("print(1)"), Status(status, {"error": {"message": "later"}}), status=424)
+            gateway, _, reply = self.ask(code("print(1)"), *always(Status(status, {"error": {"message": "later"}})),
+                                         status=424)
             self.assertEqual(reply.get("x-should-retry"), "false")
             self.assertEqual(reply.error["code"], "failed_after_run")
             self.assertEqual(reply.error["message"], "later")
@@ -371,7 +373,7 @@ class Chat(E2E):
             self.assertEqual(line["cause"], f"the upstream answered {status}")
 
     def test_an_error_without_a_message_is_told_by_its_status(self):
-        _, _, reply = self.ask(Status(503, b"<html>busy</html>"), status=503)
+        _, _, reply = self.ask(*always(Status(503, b"<html>busy</html>")), status=503)
         self.assertEqual(reply.error["message"], "The model server answered with status 503.")
 
     def test_a_request_that_takes_too_long_ends_and_says_so(self):

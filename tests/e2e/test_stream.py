@@ -5,7 +5,7 @@ import threading
 
 from client import TOOL, Wire, body_of, chat, parse_events, text_of
 from harness import E2E, main
-from upstream import Bytes, Status, Stream, answer, chunk, code, events, streamed
+from upstream import Bytes, Status, Stream, always, answer, chunk, code, events, streamed
 
 FUNCTION = {"type": "function", "function": {"name": "get_stock", "parameters": {"type": "object"}}}
 
@@ -191,17 +191,19 @@ class StreamTest(E2E):
         self.assertIn(b'"error"', reply.body)
 
     def test_an_error_before_the_first_event_keeps_its_status(self):
-        _, _, reply = self.ask(Status(429, {"error": {"message": "slow down", "code": "rate"}}, [("Retry-After", "3")]))
-        self.assertEqual((reply.status, reply.error["message"], reply.get("retry-after")), (429, "slow down", "3"))
+        _, _, reply = self.ask(Status(429, {"error": {"message": "slow down", "code": "rate"}}, [("Retry-After", "30")]))
+        self.assertEqual((reply.status, reply.error["message"], reply.get("retry-after")), (429, "slow down", "30"))
         self.assertTrue(reply.get("content-type").startswith("application/json"))
 
     def test_an_error_event_at_the_start_keeps_its_status(self):
-        _, _, reply = self.ask(Stream(b'data: {"error":{"message":"overloaded","type":"server_error","code":503}}\n\n'))
+        _, _, reply = self.ask(*always(Stream(b'data: {"error":{"message":"overloaded","type":"server_error",'
+                                              b'"code":503}}\n\n')))
         self.assertGreaterEqual(reply.status, 500)
         self.assertIn("overloaded", reply.error["message"])
 
     def test_a_failure_after_text_ends_in_an_error_event_and_the_end_mark(self):
-        _, _, reply = self.ask(streamed("Text.", calls=code_call("print(1)")), Status(500, {"error": {"message": "broke"}}))
+        _, _, reply = self.ask(streamed("Text.", calls=code_call("print(1)")),
+                               *always(Status(500, {"error": {"message": "broke"}})))
         self.assertEqual(reply.status, 200)
         found = reply.events
         self.assertEqual(found[-1], "[DONE]")
@@ -209,7 +211,7 @@ class StreamTest(E2E):
         self.assertEqual(found[-2]["error"]["code"], "failed_after_run")
 
     def test_a_failure_after_a_silent_run_has_a_status_that_is_not_repeated(self):
-        _, _, reply = self.ask(code("print(1)"), Status(500, {"error": {"message": "broke"}}))
+        _, _, reply = self.ask(code("print(1)"), *always(Status(500, {"error": {"message": "broke"}})))
         if reply.status == 200:  # a role or a comment had gone already
             self.assertEqual(reply.events[-2]["error"]["code"], "failed_after_run")
         else:
