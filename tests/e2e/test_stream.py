@@ -5,7 +5,7 @@ import threading
 
 from client import TOOL, Wire, body_of, chat, parse_events, text_of
 from harness import E2E, main
-from upstream import Bytes, Status, Stream, answer, chunk, code, events, streamed
+from upstream import Bytes, Status, Stream, always, answer, chunk, code, events, streamed
 
 FUNCTION = {"type": "function", "function": {"name": "get_stock", "parameters": {"type": "object"}}}
 
