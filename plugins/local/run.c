@@ -406,9 +406,10 @@ static int fail_gone(struct run *run, struct sg_error *err)
     if (is_closing(run)) {
         return sg->fail(err, SG_E_GONE, "the container was deleted while code ran in it");
     }
-    if (run->killed || run->why == STOP_CLOSED) {
+    if (run->killed) {
         return fail_stopped(run, err);
     }
+    /* Not by us, even if its connection was seen to close before the rest. */
     return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
                     box_end_text(run->local, run->box, end, sizeof end));
 }
