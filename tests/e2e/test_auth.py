@@ -39,6 +39,20 @@ class Auth(E2E):
         self.assertNotIn(A, str([r.fields for r in upstream.requests]), "the gateway's key never goes up")
         self.assertNotIn(A, gateway.log())
 
+    def test_two_keys_that_differ_are_refused(self):
+        gateway, upstream = self.keyed()
+        for headers in ([("Authorization", f"Bearer {A}"), ("x-api-key", B)],
+                        [("Authorization", f"Bearer {A}"), ("Authorization", f"Bearer {B}")],
+                        [("x-api-key", A), ("x-api-key", B)]):
+            wire = Wire(gateway)
+            lines = [f"{name}: {value}" for name, value in headers]
+            wire.send("\r\n".join(["GET /v1/models HTTP/1.1", "Host: localhost", *lines, "", ""]).encode())
+            reply = wire.answer()
+            self.assertEqual((reply.status, reply.error["code"], reply.error["message"]),
+                             (400, "ambiguous_api_key", "Two different API keys were given: send one, in one header."))
+        same = {"Authorization": f"Bearer {A}", "x-api-key": A}
+        self.assertEqual(get(gateway, "/v1/models", headers=same).status, 200)
+
     def test_errors_of_messages_have_their_own_form(self):
         gateway, _ = self.keyed()
         reply = post(gateway, "/v1/messages", {"model": "mock"})

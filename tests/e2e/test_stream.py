@@ -3,7 +3,7 @@ streams is understood. The bytes that the client gets are compared with what the
 import json
 import threading
 
-from client import TOOL, Wire, body_of, chat, parse_events, text_of
+from client import TOOL, Wire, body_of, chat, parse_events, post, text_of
 from harness import E2E, main
 from upstream import Bytes, Status, Stream, always, answer, chunk, code, events, streamed
 
@@ -189,6 +189,18 @@ class StreamTest(E2E):
         gateway, _, reply = self.ask(Bytes(head + b"%x\r\n%s\r\n" % (len(cut), cut)))
         self.assertEqual(gateway.journal.lines(), [])
         self.assertIn(b'"error"', reply.body)
+
+    def test_an_upstream_that_goes_on_behind_its_end_mark_keeps_nobody_waiting(self):
+        def stays_open(connection):
+            connection.begin_stream()
+            connection.chunk(streamed("whole").pieces[0])
+            self.assertTrue(connection.wait_closed(), "the gateway ends the transfer")
+
+        for stream in (True, False):
+            upstream = self.upstream(stays_open)
+            gateway = self.serve(upstream, upstream_options={"silence_timeout": "1h"})
+            reply = post(gateway, "/v1/chat/completions", body_of("x", tools=[TOOL], stream=stream))
+            self.assertEqual((reply.status, reply.stream_text if stream else reply.text), (200, "whole"))
 
     def test_an_error_before_the_first_event_keeps_its_status(self):
         _, _, reply = self.ask(Status(429, {"error": {"message": "slow down", "code": "rate"}}, [("Retry-After", "60")]))
