@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- state and values ---- */
 
@@ -421,26 +422,37 @@ static void a_box_shows_its_own_world_only(void)
     with_box(surroundings_body);
 }
 
+/* A file of the host; of this run alone, for tests run side by side. */
+static const char *canary_path(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/sandgate-box-canary-%d", (int)getpid());
+    return path;
+}
+
 static void canary_body(void)
 {
-    exec("import os, glob\n"
-         "hit = [p for p in glob.glob('/proc/[0-9]*/environ') if b'CANARY' in "
-         "(open(p, 'rb').read() if os.access(p, os.R_OK) else b'')]\n"
-         "print(hit, os.environ.get('SANDBOX_CANARY_API_KEY'))\n"
-         "print(os.path.exists('/tmp/sandgate-box-canary'))\n"
-         "try: print(open('/proc/1/environ').read())\n"
-         "except OSError as e: print(e.errno)");
+    BUF_CLEANUP struct buf code = {0};
+    buf_printf(&code, "path = '%s'\n", canary_path());
+    buf_puts(&code, "import os, glob\n"
+                    "hit = [p for p in glob.glob('/proc/[0-9]*/environ') if b'CANARY' in "
+                    "(open(p, 'rb').read() if os.access(p, os.R_OK) else b'')]\n"
+                    "print(hit, os.environ.get('SANDBOX_CANARY_API_KEY'))\n"
+                    "print(os.path.exists(path))\n"
+                    "try: print(open('/proc/1/environ').read())\n"
+                    "except OSError as e: print(e.errno)");
+    exec(code.data);
     EXPECT_TEXT(o.out.data, "[] None\nFalse\n13\n");
 }
 
 static void the_hosts_environment_and_files_are_not_there(void)
 {
-    FILE *file = fopen("/tmp/sandgate-box-canary", "w");
+    FILE *file = fopen(canary_path(), "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
     fclose(file);
     setenv("SANDBOX_CANARY_API_KEY", "sk-CANARY-1", 1);
     with_box(canary_body);
-    remove("/tmp/sandgate-box-canary");
+    remove(canary_path());
 }
 
 static const struct test tests[] = {

@@ -30,8 +30,9 @@ struct box_limits {
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
 };
 
-#define BOX_DRIVER_TEXT "/run/driver.py"
-#define BOX_DRIVER_COMPILED "/run/driver.pyc"
+/* Below the box's root. */
+#define BOX_DRIVER_TEXT "run/driver.py"
+#define BOX_DRIVER_COMPILED "run/driver.pyc"
 
 /* The descriptors with which pid 1 is born; everything else is closed. */
 struct box_fds {

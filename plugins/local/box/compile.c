@@ -22,7 +22,7 @@
 static const char compiler[] =
     "import marshal, os, site, sys\n"
     "from _frozen_importlib_external import MAGIC_NUMBER\n"
-    "path, prefix = '" BOX_DRIVER_TEXT "', sys.prefix\n"
+    "path, prefix = '/" BOX_DRIVER_TEXT "', sys.prefix\n"
     "with open(path, encoding='utf-8') as file: text = file.read()\n"
     "site.venv(set())\n"
     "if sys.prefix == prefix:\n"

@@ -87,12 +87,12 @@ static void make_folders(int status_fd)
 static void make_driver(const struct box_limits *limits, int status_fd)
 {
     /* The text also beside the compiled one, for its lines in messages. */
-    if (!make_file(BOX_DRIVER_TEXT + 1, driver_text, driver_text_len)) {
-        box_fail(status_fd, "write " BOX_DRIVER_TEXT);
+    if (!make_file(BOX_DRIVER_TEXT, driver_text, driver_text_len)) {
+        box_fail(status_fd, "write /" BOX_DRIVER_TEXT);
     }
     if (limits->compiled != NULL &&
-        !make_file(BOX_DRIVER_COMPILED + 1, limits->compiled, limits->compiled_len)) {
-        box_fail(status_fd, "write " BOX_DRIVER_COMPILED);
+        !make_file(BOX_DRIVER_COMPILED, limits->compiled, limits->compiled_len)) {
+        box_fail(status_fd, "write /" BOX_DRIVER_COMPILED);
     }
 }
 
