@@ -327,18 +327,26 @@ static void worker_run(struct worker_task *task)
     call_carry_out((struct sg_call *)((char *)task - offsetof(struct sg_call, work)));
 }
 
+static int begin_in_fiber(struct sg_call *call)
+{
+    int code =
+        fiber_start(call->home, call->operation, fiber_run, call, &call->runner, &call->error);
+    if (code == 0) {
+        fiber_set_deadline(call->runner, call->deadline);
+    }
+    return code;
+}
+
 static int begin(struct sg_call *call)
 {
-    if ((call->instance->plugin->flags & SG_ON_LOOP) != 0) {
-        call->place = CALL_IN_FIBER;
-        int code =
-            fiber_start(call->home, call->operation, fiber_run, call, &call->runner, &call->error);
-        if (code == 0) {
-            fiber_set_deadline(call->runner, call->deadline);
-        }
-        return code;
+    bool is_on_loop = (call->instance->plugin->flags & SG_ON_LOOP) != 0;
+    call->place = is_on_loop ? CALL_IN_FIBER : CALL_ON_WORKER;
+    if (call_is_cancelled(call)) {
+        return SG_E_CANCELLED;
     }
-    call->place = CALL_ON_WORKER;
+    if (is_on_loop) {
+        return begin_in_fiber(call);
+    }
     CHECK(loop_pool(call->home) != NULL);
     return call_lend(call) ? 0 : worker_submit(loop_pool(call->home), &call->work, &call->error);
 }

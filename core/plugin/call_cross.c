@@ -68,6 +68,9 @@ static bool event_show(struct crossing *crossing, struct call_entry *event)
     crossing->is_answered = false;
     CHECK(pthread_cond_signal(call->changed) == 0);
     lock_release(call->lock);
+    if (!is_wanted) {
+        free(event);
+    }
     return is_wanted;
 }
 

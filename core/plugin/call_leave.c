@@ -139,7 +139,7 @@ bool call_give_up(struct sg_call *call)
     if (call->abandoned != NULL || call_has_ended(call)) {
         return true;
     }
-    if (withdraw(call)) {
+    if (withdraw(call)) { /* one that is cancelled was taken back then */
         call_end(call, error_set(&call->error, SG_E_TIMEOUT,
                                  "'%s': time was up before it could begin", call->operation));
         return true;

@@ -114,6 +114,43 @@ static void both_streams_results_and_subprocesses_come_in_order(void)
     with_box(order_body);
 }
 
+/* `all` without the lines of the writer beside. */
+static void drop_lines(struct buf *text, const char *line)
+{
+    size_t len = strlen(line), kept = 0;
+    for (size_t at = 0; at < text->len;) {
+        if (strncmp(text->data + at, line, len) == 0) {
+            at += len;
+        } else {
+            text->data[kept++] = text->data[at++];
+        }
+    }
+    text->len = kept;
+    text->data[kept] = '\0';
+}
+
+static void order_beside_a_writer_body(void)
+{
+    exec("import subprocess\n"
+         "writer = subprocess.Popen(['sh', '-c', 'while :; do echo zzz; done'])\n"
+         "for i in range(5):\n"
+         "    print('before', i)\n"
+         "    subprocess.run(['sh', '-c', f'echo child {i}'])\n"
+         "    print('after', i)\n"
+         "writer.kill()\n"
+         "_ = writer.wait()");
+    CU_ASSERT_EQUAL(o.code, 0);
+    drop_lines(&o.all, "zzz\n");
+    EXPECT_TEXT(o.all.data, "[out]before 0\nchild 0\nafter 0\nbefore 1\nchild 1\nafter 1\n"
+                            "before 2\nchild 2\nafter 2\nbefore 3\nchild 3\nafter 3\n"
+                            "before 4\nchild 4\nafter 4\n");
+}
+
+static void order_holds_beside_a_process_that_writes_without_end(void)
+{
+    with_options(&(struct host_options){.output = 64 << 20}, order_beside_a_writer_body);
+}
+
 static void bytes_body(void)
 {
     EXPECT_RUN("print('\\udcff \\u00e4 \\U0001f600')", "[out]\\udcff \xC3\xA4 \xF0\x9F\x98\x80\n");
@@ -375,6 +412,7 @@ static const struct test tests[] = {
     TEST(a_value_is_shown_under_all_its_forms),
     TEST(open_figures_become_images_and_are_closed),
     TEST(both_streams_results_and_subprocesses_come_in_order),
+    TEST(order_holds_beside_a_process_that_writes_without_end),
     TEST(any_bytes_become_text_and_streams_survive),
     TEST(output_over_the_limit_is_cut_and_says_so),
     TEST(values_over_the_limit_are_left_out),

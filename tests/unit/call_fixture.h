@@ -79,7 +79,7 @@ static void run_once(const struct instance *tested, void (*fiber)(void *), size_
 }
 
 /* Runs the test's fiber twice: with the plugin on the loop, then on a worker. */
-static void run_both(void (*fiber)(void *))
+static inline void run_both(void (*fiber)(void *))
 {
     run_once(&on_loop, fiber, 2);
     run_once(&on_worker, fiber, 2);

@@ -52,15 +52,17 @@ class Control:
         self.running = False  # a cell runs: output is wanted, an interrupt means it
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
-        self.pipes = set()
+        # Of the pipes to the gateway, whatever the user makes of descriptors 1 and 2.
+        self.pipes = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in (1, 2)]
         os.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
         self.pid = -1
-        try:
-            os.close(self.socket.detach())
-        except OSError:
-            pass
+        for fd in (self.socket.detach(), *self.pipes):
+            try:
+                os.close(fd)
+            except OSError:
+                pass
 
     def is_mine(self):
         return self.pid == _getpid()
@@ -75,25 +77,26 @@ class Control:
                 poll.register(self.socket.fileno(), event)
                 poll.poll()
 
-    def wait_for_pipes(self):
-        """What subprocesses wrote to the pipes comes before what is sent next: waits, for a moment, until it is read.
+    def pipes_are_empty(self):
+        try:
+            for fd in self.pipes:
+                if _ioctl(fd, FIONREAD, b"\0\0\0\0") != b"\0\0\0\0":
+                    return False
+        except OSError:  # the user has closed it
+            pass
+        return True
 
-        A descriptor that never gets empty, because the user put something else in its place or a process writes without
-        end, is left out for the rest of the cell."""
-        for fd in (1, 2):
-            if fd in self.pipes and not self.is_empty(fd):
-                self.pipes.discard(fd)
-
-    @staticmethod
-    def is_empty(fd):
-        for _ in range(20):
-            try:
-                if _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0":
-                    return True
-            except OSError:
-                return False
-            _poll().poll(1)
-        return False
+    def sync(self):
+        """What subprocesses wrote to the pipes comes before what is sent next: asks the gateway to read them first, and
+        waits until it has. With the lock held, and only while a cell runs: nobody else waits for packets then."""
+        if self.pipes_are_empty():
+            return
+        self.patiently(self.socket.send, b"S\0" + self.nonce, select.POLLOUT)
+        answer = None
+        while answer != b"S\0" + self.nonce:
+            answer = self.patiently(self.socket.recv, PACKET_BODY, select.POLLIN)
+            if not answer:
+                _exit(0)  # the gateway is gone
 
     def hold(self):
         """From here to release() an interrupt waits, so that no value is sent in part."""
@@ -105,13 +108,18 @@ class Control:
             self.sending -= 1
             self.raise_interrupt()
 
+    def hello(self):
+        self.socket.send(b"H\0" + self.nonce + sys.version.split()[0].encode())
+
     def send(self, kind, body=b"", flags=0):
         if not self.running or not self.is_mine():
             return
         self.hold()
         try:
-            self.wait_for_pipes()
             with self.lock:
+                if not self.running:  # it has ended while this thread waited for the lock
+                    return
+                self.sync()
                 head = kind + bytes((flags,)) + self.nonce
                 self.patiently(self.socket.send, head + body, select.POLLOUT)
         finally:
@@ -148,6 +156,8 @@ class Control:
             packet = self.patiently(self.socket.recv, 1 << 18, select.POLLIN)
             if not packet:
                 return None
+            if packet[:1] != b"R":
+                continue
             parts.append(packet[10:])
             if not packet[1] & MORE:
                 return packet[2:10], b"".join(parts).decode("utf-8", "replace")
@@ -422,7 +432,6 @@ class Driver:
         self.control.nonce = nonce
         self.control.interrupted = False
         self.control.sending = 0
-        self.control.pipes = {1, 2}
         failed = b"\0"
         try:
             try:
@@ -445,8 +454,9 @@ class Driver:
                 stream.flush()
             except Exception:
                 pass
-        self.control.send(b"F", failed)
-        self.control.running = False
+        with self.control.lock:
+            self.control.send(b"F", failed)
+            self.control.running = False
         self.control.sending -= 1
 
     def serve(self):
@@ -454,9 +464,7 @@ class Driver:
         sys.argv = [""]
         sys.path.insert(0, "")
         self.reset()
-        self.control.running = True
-        self.control.send(b"H", sys.version.split()[0].encode())
-        self.control.running = False
+        self.control.hello()
         while True:
             try:
                 cell = self.control.receive_cell()
