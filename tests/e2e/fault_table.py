@@ -97,7 +97,7 @@ CONNECT = [
 
 # The faults of the mock model, which is a plugin: fault → outcome (plain, stream)
 MOCK = {
-    "refuse": BROKEN, "hang": TOO_LONG, "stall": TOO_LONG, "cut": (NONSENSE, UNFINISHED), "reset": BROKEN,
+    "refuse": BROKEN, "hang": SILENT, "stall": SILENT, "cut": (NONSENSE, UNFINISHED), "reset": BROKEN,
     "garbage": NONSENSE, "flood": (TOO_LARGE, TOO_LONG), "error_event": (
         Failure(500, "mock upstream: the model failed"), Failure(502, "mock upstream: the model failed")),
     "400": Failure(400, "refused so"), "429": Failure(429, "refused so", "rate_limit_exceeded"),

@@ -1,7 +1,7 @@
 """Everything that can fail at an upstream, at every place of its answer, in every form in which a client may ask: the
 right answer, nothing left behind, and the next request works. The table is in fault_table.py, its faults in faulty.py."""
 from fault_bench import SHORT_HEADER, Bench, Row, check_failed, check_good
-from fault_table import CONNECT, CUT, GOOD, MADE, MOCK, OTHERS, PASSED, RELAYED, UPSTREAM
+from fault_table import CONNECT, CUT, GOOD, MADE, MOCK, OTHERS, PASSED, RELAYED, TOO_LONG, UPSTREAM
 from harness import main
 
 SAID = "Look.\n\nDone: 42"  # all that a client may be told, of which a failure leaves a part
@@ -92,8 +92,9 @@ def of_connect():
 
 def of_mock(fault, mode, turn, outcome):
     def visit(lane):
-        short = SHORT_HEADER if fault in ("hang", "stall", "flood") else None
-        reply = lane.ask(mode, "mock", short, f"MOCK {fault} {turn}")
+        short = SHORT_HEADER if outcome is TOO_LONG else None
+        model = "hasty-mock" if fault in ("hang", "stall") else "mock"
+        reply = lane.ask(mode, model, short, f"MOCK {fault} {turn}")
         check_failed(lane.case, reply, outcome.status, outcome.message, turn == 2, code=outcome.code)
     return Row("mock model", fault, f"{mode}, turn {turn}", visit, grown=MADE if turn == 2 else {})
 
