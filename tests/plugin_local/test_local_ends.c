@@ -110,6 +110,26 @@ static void memory_is_limited_by_an_exception_first_and_then_by_force(void)
     with_options(&small, memory_body);
 }
 
+static void full_memory_body(void)
+{
+    exec("hog, size = [], 1 << 24\n"
+         "while size > 2048:\n"
+         "    try: hog.append(bytearray(size))\n"
+         "    except MemoryError: size //= 2\n");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_RUN("print(len(hog) > 5)", "[out]True\n");
+    exec("x = bytearray(1 << 24)");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.exception.data, "{\"name\":\"MemoryError\"");
+    EXPECT_RUN("hog.clear()", "");
+    expect_alive();
+}
+
+static void a_cell_that_leaves_no_memory_does_not_end_the_session(void)
+{
+    with_options(&small, full_memory_body);
+}
+
 static void child_memory_body(void)
 {
     exec("import subprocess, sys\n"
@@ -553,6 +573,7 @@ static void a_killed_gateway_leaves_no_process(void)
 static const struct test tests[] = {
     TEST(exit_and_crash_are_told_apart),
     TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
+    TEST(a_cell_that_leaves_no_memory_does_not_end_the_session),
     TEST(a_child_that_takes_too_much_dies_alone),
     TEST(code_over_its_time_is_interrupted_and_variables_are_kept),
     TEST(code_that_does_not_react_is_killed),
