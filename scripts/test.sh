@@ -30,8 +30,7 @@ install_client() {
 run_tests() { # run_tests FOLDER [CTEST OPTION…]
     local folder=$1
     shift
-    # One repeat: some tests of the local sandbox still depend on how busy the machine is (ctest prints what it repeats).
-    ctest --test-dir "$project/$folder" --output-on-failure --parallel "$jobs" --no-tests=error --repeat until-pass:2 "$@"
+    ctest --test-dir "$project/$folder" --output-on-failure --parallel "$jobs" --no-tests=error "$@"
 }
 
 # ThreadSanitizer wants its addresses where they were of old; kernels with much randomness put them elsewhere.
