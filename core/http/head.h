@@ -2,7 +2,7 @@
  *
  * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two
  * Content-Length, codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded lines, bare CR or LF, NUL and
- * other control characters, a missing or second Host in 1.1, bad methods, targets that are not origin-form (absolute
+ * other control characters, a missing Host in 1.1, a second or empty one, one that is no host and port, bad methods, targets that are not origin-form (absolute
  * form is accepted when its authority equals Host; "*" only for OPTIONS). Too long or too many: status 431. */
 #ifndef SANDGATE_HTTP_HEAD_H
 #define SANDGATE_HTTP_HEAD_H
@@ -49,6 +49,8 @@ int http_path_decode(struct str path, char *out, size_t *ret_len, struct sg_erro
 /* Is this usable as a field value (no CR, LF, NUL, control characters) or name (token)? */
 bool http_value_valid(struct str);
 bool http_token_valid(struct str);
+/* Is this "host", "host:80" or "[::1]:80", in plain characters? Narrower than a URL may be: no escapes, no lists. */
+bool http_host_valid(struct str);
 
 /* Is `name` hop-by-hop (RFC 9110 7.6.1) or named in this head's Connection? */
 bool http_is_hop_by_hop(struct str name, struct str connection);
