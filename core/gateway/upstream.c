@@ -47,19 +47,23 @@ static int hide_detail(struct request *r, struct sg_error *err)
                            "The model server could not be reached or broke off its answer.");
 }
 
+/* Credentials, cookies, and what belongs to the client's own connection. */
+bool field_never_goes_up(struct str name)
+{
+    static const char *const never[] = {"authorization",  "x-api-key",       "cookie", "host",
+                                        "content-length", "accept-encoding", "expect", NULL};
+    for (const char *const *one = never; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return true;
+        }
+    }
+    return http_is_hop_by_hop(name, (struct str){0});
+}
+
 static bool field_goes_up(struct request *r, struct str name)
 {
     static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
                                           "anthropic-beta", "openai-beta", NULL};
-    static const char *const never[] = {
-        "authorization",  "x-api-key",         "cookie",     "host",
-        "content-length", "transfer-encoding", "connection", "accept-encoding",
-        "expect",         "upgrade",           NULL};
-    for (const char *const *one = never; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return false;
-        }
-    }
     for (const char *const *one = allowed; *one != NULL; one++) {
         if (str_eq_nocase(name, str_of(*one))) {
             return true;
