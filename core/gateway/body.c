@@ -37,7 +37,9 @@ static int check_types(struct request *r, struct sg_error *err)
     bool must_be_json = r->route.surface_name != NULL;
     if (must_be_json && !r->is_json) {
         error_set(err, SG_E_INVALID,
-                  "The body must be JSON: send 'Content-Type: application/json', not '%.*s'.",
+                  type.len > 0
+                      ? "The body must be JSON: send 'Content-Type: application/json', not '%.*s'."
+                      : "The body must be JSON: send 'Content-Type: application/json'.%.*s",
                   (int)utf8_cut(type, 80), type.len > 0 ? type.data : "");
         err->status = 415;
     } else if (coding.len > 0 && !str_eq_nocase(coding, STR("identity"))) {
@@ -87,6 +89,30 @@ static int check_stored_state(struct request *r, struct sg_error *err)
     return 0;
 }
 
+/* Two headers of the name may have been read in two ways by what stands in front, so nobody guesses. */
+static int read_session_header(struct request *r, const char *name, struct sg_error *err)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    size_t count = 0;
+    for (size_t i = 0; i < head->count; i++) {
+        if (str_eq_nocase(head->fields[i].name, str_of(name))) {
+            r->session_id = head->fields[i].value;
+            count++;
+        }
+    }
+    if (count > 1) {
+        return error_set_param(err, SG_E_INVALID, name,
+                               "The header '%s' with the session id is given %zu times: send one.",
+                               name, count);
+    }
+    if (r->session_id.len > LIMIT_SESSION_ID_BYTES) {
+        return error_set_param(err, SG_E_INVALID, name,
+                               "The session id in header '%s' is longer than %d bytes.", name,
+                               LIMIT_SESSION_ID_BYTES);
+    }
+    return 0;
+}
+
 static int read_session_id(struct request *r, struct sg_error *err)
 {
     const char *const *source = r->gateway->config->sessions.id_from;
@@ -94,13 +120,7 @@ static int read_session_id(struct request *r, struct sg_error *err)
     for (; *source != NULL && r->session_id.len == 0 && rc == 0; source++) {
         const char *one[] = {*source, NULL};
         if (strncmp(*source, "header:", 7) == 0) {
-            struct str value = http_head_get(http_request_head(r->exchange), *source + 7);
-            if (value.len > LIMIT_SESSION_ID_BYTES) {
-                return error_set_param(err, SG_E_INVALID, *source + 7,
-                                       "The session id in header '%s' is longer than %d bytes.",
-                                       *source + 7, LIMIT_SESSION_ID_BYTES);
-            }
-            r->session_id = value;
+            rc = read_session_header(r, *source + 7, err);
         } else {
             rc = session_id_read(&r->body, one, r->arena, &r->session_id, err);
         }
@@ -121,6 +141,9 @@ static int body_scan(struct request *r, struct str text, struct sg_error *err)
     const struct json_member *model = json_find(r->body.members, r->body.count, "model");
     if (model != NULL && model->value.type == JSON_STRING) {
         r->model = json_text_of(model->value, r->arena);
+        if (r->model.len > 0 && memchr(r->model.data, '\0', r->model.len) != NULL) {
+            return error_set_param(err, SG_E_INVALID, "model", "'model' must not hold a NUL.");
+        }
     } else if (model != NULL) {
         return error_set_param(err, SG_E_INVALID, "model", "'model' must be a string.");
     }
