@@ -83,12 +83,25 @@ static bool field_goes_up(struct request *r, struct str name)
     return false;
 }
 
+/* What the client names in Connection is meant for the gateway alone (RFC 9110 7.6.1). */
+static bool is_for_this_connection(const struct http_head *head, struct str name)
+{
+    for (size_t i = 0; i < head->count; i++) {
+        if (str_eq_nocase(head->fields[i].name, STR("connection")) &&
+            http_is_hop_by_hop(name, head->fields[i].value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
 {
     const struct http_head *head = http_request_head(r->exchange);
     size_t count = 0;
     for (size_t i = 0; i < head->count; i++) {
-        if (field_goes_up(r, head->fields[i].name)) {
+        struct str name = head->fields[i].name;
+        if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
             fields[count++] = (struct fetch_field){head->fields[i].name, head->fields[i].value};
         }
     }
