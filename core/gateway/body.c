@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "http/form.h"
 #include "session/control_keys.h"
 
 #include <stdio.h>
@@ -34,6 +35,9 @@ static int check_types(struct request *r, struct sg_error *err)
     const struct http_head *head = http_request_head(r->exchange);
     struct str type = media_type(head), coding = http_head_get(head, "content-encoding");
     r->is_json = is_json_type(type);
+    if (http_head_count(head, "content-type") > 1) {
+        return error_set(err, SG_E_INVALID, "Content-Type is given twice.");
+    }
     bool must_be_json = r->route.surface_name != NULL;
     if (must_be_json && !r->is_json) {
         error_set(err, SG_E_INVALID,
@@ -51,23 +55,23 @@ static int check_types(struct request *r, struct sg_error *err)
     return err->code;
 }
 
-/* The value of the part named "model" of a multipart form. Only found, not parsed as a whole: the rest is not ours. */
-static struct str multipart_model(struct str body)
+/* Of what is no JSON, forms name their model; anything else cannot be routed. */
+static int read_form_model(struct request *r, struct sg_error *err)
 {
-    static const char field[] = "name=\"model\"";
-    const char *at = memmem(body.data, body.len, field, sizeof field - 1);
-    if (at == NULL) {
-        return (struct str){0};
+    struct str type = http_head_get(http_request_head(r->exchange), "content-type");
+    if (form_is(type)) {
+        int rc = form_field(type, r->body.raw, "model", &r->model, err);
+        if (rc == 0 && !http_value_valid(r->model)) {
+            rc = error_set_param(err, SG_E_INVALID, "model",
+                                 "'model' must not hold control characters.");
+        }
+        return rc;
     }
-    size_t left = body.len - (size_t)(at - body.data);
-    const char *value = memmem(at, left < 512 ? left : 512, "\r\n\r\n", 4);
-    if (value == NULL) {
-        return (struct str){0};
-    }
-    value += 4;
-    left = body.len - (size_t)(value - body.data);
-    const char *end = memmem(value, left < 512 ? left : 512, "\r\n", 2);
-    return end == NULL ? (struct str){0} : (struct str){value, (size_t)(end - value)};
+    error_set(err, SG_E_INVALID,
+              "The body must be JSON or a form: send 'Content-Type: application/json' or "
+              "'multipart/form-data'.");
+    err->status = 415;
+    return err->code;
 }
 
 /* What a relayed request may not name, since the operator's key would open another tenant's stored state. */
@@ -93,18 +97,13 @@ static int check_stored_state(struct request *r, struct sg_error *err)
 static int read_session_header(struct request *r, const char *name, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
-    size_t count = 0;
-    for (size_t i = 0; i < head->count; i++) {
-        if (str_eq_nocase(head->fields[i].name, str_of(name))) {
-            r->session_id = head->fields[i].value;
-            count++;
-        }
-    }
+    size_t count = http_head_count(head, name);
     if (count > 1) {
         return error_set_param(err, SG_E_INVALID, name,
                                "The header '%s' with the session id is given %zu times: send one.",
                                name, count);
     }
+    r->session_id = http_head_get(head, name);
     if (r->session_id.len > LIMIT_SESSION_ID_BYTES) {
         return error_set_param(err, SG_E_INVALID, name,
                                "The session id in header '%s' is longer than %d bytes.", name,
@@ -162,8 +161,7 @@ int body_receive(struct request *r, struct sg_error *err)
     }
     if (!r->is_json) {
         r->body = (struct json_text){.raw = buf_str(received)};
-        r->model = multipart_model(r->body.raw);
-        return 0;
+        return read_form_model(r, err);
     }
     rc = body_scan(r, buf_str(received), err);
     return rc == 0 ? read_session_id(r, err) : rc;

@@ -235,6 +235,16 @@ struct str http_head_get(const struct http_head *head, const char *name)
     return (struct str){NULL, 0};
 }
 
+size_t http_head_count(const struct http_head *head, const char *name)
+{
+    struct str wanted = str_of(name);
+    size_t count = 0;
+    for (size_t i = 0; i < head->count; i++) {
+        count += str_eq_nocase(head->fields[i].name, wanted);
+    }
+    return count;
+}
+
 /* ---- what the fields say ---- */
 
 struct framing { /* how often each was there */

@@ -42,6 +42,9 @@ int http_head_parse(struct str data, struct http_head *ret, struct sg_error *err
 /* First field of that name, case-insensitively; a NULL data if absent. */
 struct str http_head_get(const struct http_head *, const char *name);
 
+/* How many fields of that name there are. */
+size_t http_head_count(const struct http_head *, const char *name);
+
 /* Decodes a path once: refuses dot segments, "//", encoded '/', '\\' and NUL, broken escapes (SG_E_INVALID). `out` has room for
  * path.len + 1; ended by NUL. */
 int http_path_decode(struct str path, char *out, size_t *ret_len, struct sg_error *err);

@@ -135,6 +135,29 @@ HEADS = [  # raw heads
     Row(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", "the request's body is not well chunked"),
 ]
+FORM = "multipart/form-data; boundary=b"
+FIELD = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+MODEL_FIELD = FIELD % (b"model", b"", b"mock")
+FORMS = [  # (Content-Type, body), message …: what another reader could take for another model
+    Row((FORM, MODEL_FIELD + FIELD % (b"model", b"", b"dear") + b"--b--"), "the request's form has the field 'model' twice"),
+    Row((FORM, FIELD % (b"x\\\"; name=\"model", b"", b"mock") + b"--b--"),
+        "the request's form has a part whose Content-Disposition does not name one field"),
+    Row((FORM, FIELD % (b"model", b'; filename="x"', b"mock") + b"--b--"), "the request's form has the field 'model' as a file, or coded"),
+    Row((FORM, MODEL_FIELD), "the request's form has no boundary at its end"),
+    Row((FORM, MODEL_FIELD + b"--b--\r\n" + FIELD % (b"model", b"", b"dear")), "the request's form has bytes behind its end",
+        absent=("dear",)),
+    Row((FORM, FIELD % (b"model", b"", b"mock\n") + b"--b--"), "'model' must not hold control characters.", param="model"),
+    Row((FORM, FIELD % (b"model", b"", b"dear") + b"--b--"), "The model 'dear' is not served here. Models that this key may use: mock",
+        404, "model", "model_not_found"),
+    Row((FORM, FIELD % (b"file", b'; filename="a"', MODEL_FIELD[3:-2]) + b"--b--"), "The request needs 'model', the name of a model.",
+        param="model"),
+    Row(("multipart/form-data", MODEL_FIELD + b"--b--"),
+        "the request's form needs one 'boundary' of 1 to 70 characters in its Content-Type"),
+    Row(("text/plain", b'{"model":"mock"}'),
+        "The body must be JSON or a form: send 'Content-Type: application/json' or 'multipart/form-data'.", 415),
+    Row(("multipart/mixed; boundary=b", MODEL_FIELD + b"--b--"),
+        "The body must be JSON or a form: send 'Content-Type: application/json' or 'multipart/form-data'.", 415),
+]
 KEY_FIELDS = [
     Row([], NO_KEY, 401, code="invalid_api_key"),
     Row(["Authorization: Bearer"], NO_KEY, 401, code="invalid_api_key"),
@@ -238,6 +261,17 @@ class BadInput(E2E):
                 self.check(row, reply)
                 if reply.status != 415:
                     self.assertEqual(wire.reader.read(), b"", "and closed")
+        self.check_served()
+
+    def test_forms(self):
+        for row in FORMS:
+            kind, raw = row.sent
+            self.check(row, post(self.gw, "/v1/audio/transcriptions", raw, headers={"Content-Type": kind}))
+        raw = MODEL_FIELD + b"--b--"
+        with Wire(self.gw) as wire:
+            wire.send(b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                      b"Content-Type: " + FORM.encode() + b"\r\nContent-Length: %d\r\n\r\n" % len(raw) + raw)
+            self.check(Row("two types", "Content-Type is given twice."), wire.answer())
         self.check_served()
 
     def test_keys(self):
