@@ -74,25 +74,6 @@ static int read_form_model(struct request *r, struct sg_error *err)
     return err->code;
 }
 
-/* What a relayed request may not name, since the operator's key would open another tenant's stored state. */
-static int check_stored_state(struct request *r, struct sg_error *err)
-{
-    static const char *const names[] = {"previous_response_id", "conversation"};
-    if (r->gateway->config->auth.mode == AUTH_NONE || r->route.surface_name == NULL ||
-        strcmp(r->route.surface_name, "responses") != 0) {
-        return 0; /* with one tenant there is no other */
-    }
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct json_member *member = json_find(r->body.members, r->body.count, names[i]);
-        if (member != NULL && member->value.type != JSON_NULL) {
-            return error_set_param(err, SG_E_INVALID, names[i],
-                                   "'%s' is not available on this gateway: send the whole input.",
-                                   names[i]);
-        }
-    }
-    return 0;
-}
-
 /* Two headers of the name may have been read in two ways by what stands in front, so nobody guesses. */
 static int read_session_header(struct request *r, const char *name, struct sg_error *err)
 {
@@ -146,7 +127,7 @@ static int body_scan(struct request *r, struct str text, struct sg_error *err)
     } else if (model != NULL) {
         return error_set_param(err, SG_E_INVALID, "model", "'model' must be a string.");
     }
-    return check_stored_state(r, err);
+    return stored_check(r, err);
 }
 
 int body_receive(struct request *r, struct sg_error *err)

@@ -290,6 +290,56 @@ class Paths(E2E):
         self.assertEqual(upstream.requests[0].target, "/v1/embeddings?a=../files&b=%2f", "what was checked is what goes up")
 
 
+class Stored(E2E):
+    """What an upstream keeps under the operator's key is not reached through a body either."""
+
+    NAMED = [  # (path, members as raw JSON, the field, what the message advises)
+        ("/v1/responses", '"input":[{"type":"item_reference","id":"msg_1"}]', "input[0]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"role":"user","content":"x"},5,{"id":"rs_1"}]', "input[2]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"id":"rs_1","type":null}]', "input[0]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"type":"item_reference","id":"rs_1","type":"message"}]', "input[0]",
+         "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"t\\u0079pe":"item\\u005freference","id":"rs_1"}]', "input[0]",
+         "send the item itself, not a reference to it"),
+        ("/v1/responses/input_tokens", '"input":[{"type":"item_reference","id":"msg_1"}]', "input[0]",
+         "send the item itself, not a reference to it"),
+        ("/v1/responses", '"tools":[{"type":"x"},{"type":"code_interpreter","container":"cntr_1"}]', "tools[1].container",
+         'say {"type": "auto"}'),
+        ("/v1/responses", '"tools":[{"type":"code_interpreter","container":{"type":"auto"},"container":"cntr_1"}]', "tools[0].container",
+         'say {"type": "auto"}'),
+        ("/v1/responses", '"tools":[{"type":"shell","container":{"type":"container_reference","id":"cntr_1"}}]', "tools[0].container",
+         'say {"type": "auto"}'),
+        ("/v1/messages", '"container":"container_1"', "container", "leave its id out"),
+        ("/v1/messages", '"container":{"id":"container_1","skills":[]}', "container", "leave its id out"),
+        ("/v1/messages/count_tokens", '"container":"container_1"', "container", "leave its id out")]
+
+    def test_objects_that_another_may_have_made_are_not_named(self):
+        upstream = self.upstream(forever=Status(200, b"{}"))
+        gateway, alone = self.serve(upstream, auth=KEYS), self.serve(upstream)
+        for path, members, field, advice in self.NAMED:
+            raw = ('{"model":"mock",' + members + "}").encode()
+            reply = post(gateway, path, raw, key=A)
+            self.assertEqual((reply.status, reply.error["message"]), (400, f"'{field}' is not available on this gateway: {advice}."), raw)
+            if "messages" not in path:
+                self.assertEqual(reply.error["param"], field)
+            self.assertEqual(upstream.requests, [], raw)
+            self.assertEqual(post(alone, path, raw).status, 200, "a tenant alone has no other")
+            self.assertEqual(upstream.requests.pop().body, raw)
+
+    def test_ids_of_ones_own_items_pass(self):
+        upstream = self.upstream(forever=Status(200, b"{}"))
+        gateway = self.serve(upstream, auth=KEYS)
+        for path, members in (("/v1/responses", '"input":[{"type":"message","id":"msg_1","role":"assistant","content":[]},'
+                                                '{"id":"x","role":"user","content":"y"},{"type":"reasoning","id":"rs_1","summary":[]}]'),
+                              ("/v1/responses", '"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]'),
+                              ("/v1/responses", '"previous_response_id":null,"conversation":null,"input":[]'),
+                              ("/v1/messages", '"container":{"skills":[]}'), ("/v1/messages", '"container":null'),
+                              (CHAT, '"messages":[],"input":[{"type":"item_reference","id":"x"}],"container":"x"')):
+            raw = ('{"model":"mock",' + members + "}").encode()
+            self.assertEqual(post(gateway, path, raw, key=A).status, 200, raw)
+            self.assertEqual(upstream.requests.pop().body, raw)
+
+
 class Browsers(E2E):
     """Without keys any page that the operator looks at could call the gateway."""
 
