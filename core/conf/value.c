@@ -129,7 +129,11 @@ const char *amount_advice(uint32_t option_type, const char *text, struct arena *
     }
     const char *unit = is_size ? unit_meant(text + len, size_words, COUNT_OF(size_words))
                                : unit_meant(text + len, duration_words, COUNT_OF(duration_words));
-    return unit == NULL ? "" : arena_printf(arena, "; write %.*s%s", (int)len, text, unit);
+    const char *advised = unit == NULL ? "" : arena_printf(arena, "%.*s%s", (int)len, text, unit);
+    int64_t ms = 0;
+    bool is_good =
+        is_size ? conf_size(advised, &number) && number <= INT64_MAX : conf_duration(advised, &ms);
+    return is_good ? arena_printf(arena, "; write %s", advised) : "";
 }
 
 bool value_is_bool(const char *text, bool *ret)

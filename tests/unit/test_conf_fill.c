@@ -172,7 +172,8 @@ static void all_problems_are_told_in_one_run_in_file_order(void)
                "  - { when: y, steps: [{ say: 1 }, { sya: 2 }] }\n"
                "count: 11\n");
     EXPECT_SAID("c.yaml:1:1: e2b: unknown key 'tiemout'; did you mean 'timeout'?\n"
-                "c.yaml:2:10: e2b: 'timeout' must be a duration such as 30s, not '5'\n"
+                "c.yaml:2:10: e2b: 'timeout' must be a duration such as 30s, not '5'; its unit is "
+                "missing, as in 5s\n"
                 "c.yaml:4:14: e2b: 'rules[0].delay' must be at most 1m, not '2m'\n"
                 "c.yaml:4:18: e2b: unknown key 'rules[0].whn'; did you mean 'when'?\n"
                 "c.yaml:4:5: e2b: 'rules[0].when' is required: text\n"
