@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "gateway/metrics.h"
@@ -95,6 +96,22 @@ static bool is_for_this_connection(const struct http_head *head, struct str name
     return false;
 }
 
+/* An upstream that heeds idempotency keys sees one account: two tenants with one key would get each other's answer. Each has
+ * keys of its own, and the same again for a request that is repeated. */
+static struct str value_up(struct request *r, struct str name, struct str value)
+{
+    if (r->gateway->config->auth.mode == AUTH_NONE ||
+        !str_eq_nocase(name, STR("idempotency-key"))) {
+        return value;
+    }
+    const struct str parts[] = {r->identity, value};
+    uint8_t hash[SHA256_BYTES];
+    char *text = arena_get(r->arena, 2 * SHA256_BYTES + 1);
+    sha256_parts(parts, COUNT_OF(parts), hash);
+    hex_encode(hash, SHA256_BYTES, text);
+    return str_of(text);
+}
+
 static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
 {
     const struct http_head *head = http_request_head(r->exchange);
@@ -102,7 +119,7 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
     for (size_t i = 0; i < head->count; i++) {
         struct str name = head->fields[i].name;
         if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
-            fields[count++] = (struct fetch_field){head->fields[i].name, head->fields[i].value};
+            fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
         }
     }
     const char *key = r->upstream->api_key;

@@ -222,6 +222,18 @@ class Headers(E2E):
             self.assertEqual([(n.lower(), v) for n, v in sent.fields if n.lower() in ("authorization", "x-api-key")], [wanted])
             self.assertNotIn("sk-operator", str(reply.fields) + reply.body.decode())
 
+    def test_one_idempotency_key_of_two_tenants_is_two(self):
+        """An upstream that heeds them would answer the one with the other's answer: it sees the operator's account alone."""
+        upstream = self.upstream(forever=answer("ok"))
+        gateway = self.serve(upstream, auth=KEYS)
+        for tools in ((), (TOOL,)):
+            for key in (A, B, A):
+                self.assertEqual(chat(gateway, text="x", tools=tools, key=key, headers={"Idempotency-Key": "one"}).status, 200)
+            first, other, again = [upstream.requests.pop(0).get("idempotency-key") for _ in range(3)]
+            self.assertRegex(first, "^[0-9a-f]{64}$")
+            self.assertEqual(again, first, "the same for a request that is repeated")
+            self.assertNotEqual(other, first)
+
     def test_what_connection_names_stays_here(self):
         fields = ["Connection: keep-alive, X-Stainless-Os", "Connection: x-listed", "X-Stainless-Os: linux", "X-Listed: yes",
                   "X-Stainless-Lang: js"]
