@@ -313,6 +313,11 @@ static void read_auth(struct config *config, const struct conf_node *root,
         const struct auth_key_text *keys = text.keys.items;
         read_key(config, &keys[i], list->items[i], problems);
     }
+    if (config->auth.mode == AUTH_NONE && text.keys.count > 0) {
+        conf_problem(problems, list,
+                     "auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the "
+                     "two out");
+    }
     if (config->auth.mode == AUTH_KEYS && text.keys.count == 0) {
         conf_problem(
             problems, section != NULL ? section : root,

@@ -263,6 +263,25 @@ class BadInput(E2E):
                     self.assertEqual(wire.reader.read(), b"", "and closed")
         self.check_served()
 
+    def test_under_messages_each_is_told_in_that_form(self):
+        gateway = self.serve(self.up, auth=KEYS)
+        long = b'{"model":"mock","x":"' + b"a" * (32 << 20) + b'"}'
+        for method, path, raw, key, status, kind in (
+                ("POST", "/v1/messages", b"{", KEY, 400, "invalid_request_error"),
+                ("POST", "/v1/messages", b'{"model":"mock","model":"x"}', KEY, 400, "invalid_request_error"),
+                ("POST", "/v1/messages", b'{"model":"mock","metadata":5}', KEY, 400, "invalid_request_error"),
+                ("POST", "/v1/messages", b"{}", "wrong-key", 401, "authentication_error"),
+                ("POST", "/v1/messages", b'{"model":"none"}', KEY, 404, "not_found_error"),
+                ("POST", "/v1/messages/count_tokens", b'{"model":"none"}', KEY, 404, "not_found_error"),
+                ("GET", "/messages", None, KEY, 405, "invalid_request_error"),
+                ("POST", "/v1/messages", long, KEY, 413, "request_too_large")):
+            reply = request(gateway, method, path, raw, key=key)
+            self.assertEqual((reply.status, reply.json["type"], reply.json["error"]["type"]), (status, "error", kind), reply.body)
+            self.assertEqual(sorted(reply.json["error"]), ["message", "type"])
+            self.assertEqual(reply.json["request_id"], reply.get("request-id"))
+            self.assertIsNone(INNER.search(reply.json["error"]["message"]))
+        self.check_served(gateway)
+
     def test_forms(self):
         for row in FORMS:
             kind, raw = row.sent

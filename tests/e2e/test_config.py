@@ -140,6 +140,9 @@ sessions: { idle_timeout: 10, id_from: [user] }
                        r"auth: 'sha256' of key 'a' must be 64 hexadecimal digits \(make it with: printf %s KEY \| sha256sum\)")
         self.check_one(auth("{ name: a, key: short }"), r"auth: key 'a' is shorter than 8 characters")
         self.check_one(auth("{ key: long-enough-key }"), r"^F:3:7: auth: 'keys\[0\]\.name' is required: text")
+        self.check_one(auth("{ name: a, key: long-enough }").replace("auth:\n", "auth:\n  mode: none\n"),
+                       r"^F:4:5: auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the two out")
+        self.check_one(auth("{ name: a, key: \"\" }"), r"^F:3:7: auth: key 'a' is empty")
         missing = (r"auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only this machine can reach, "
                    r"'mode: none' is possible")
         self.check_one("upstreams:\n" + UPSTREAM, missing)
