@@ -223,8 +223,8 @@ static void one_key_is_one_identity(void)
     static const char *const wanted[] = {
         ":4:7: auth: the key of 'b' is that of 'a' too: each needs its own\n",
         ":5:7: auth: key 'c' is empty\n",
-        ":6:7: auth: key 'd' has white space around it or control characters in it, which no "
-        "header can carry (was it read with the end of its line?)\n",
+        (":6:7: auth: key 'd' has white space around it or control characters in it, which no "
+         "header can carry (was it read with the end of its line?)\n"),
     };
     expect_only(&said, wanted, COUNT_OF(wanted));
 }
