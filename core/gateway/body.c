@@ -29,6 +29,15 @@ static bool is_json_type(struct str type)
             str_eq_nocase((struct str){type.data + type.len - 5, 5}, STR("+json")));
 }
 
+/* In another coding the bytes could say something else to whoever heeds it. */
+static bool is_utf8(struct str content_type)
+{
+    struct str charset;
+    return media_parameter(content_type, "charset", &charset) &&
+           (charset.data == NULL || str_eq_nocase(charset, STR("utf-8")) ||
+            str_eq_nocase(charset, STR("utf8")) || str_eq_nocase(charset, STR("us-ascii")));
+}
+
 /* What kind of body may stand here? */
 static int check_types(struct request *r, struct sg_error *err)
 {
@@ -45,6 +54,9 @@ static int check_types(struct request *r, struct sg_error *err)
                       ? "The body must be JSON: send 'Content-Type: application/json', not '%.*s'."
                       : "The body must be JSON: send 'Content-Type: application/json'.%.*s",
                   (int)utf8_cut(type, 80), type.len > 0 ? type.data : "");
+        err->status = 415;
+    } else if (r->is_json && !is_utf8(http_head_get(head, "content-type"))) {
+        error_set(err, SG_E_INVALID, "The body must be UTF-8: send 'charset=utf-8', or none.");
         err->status = 415;
     } else if (coding.len > 0 && !str_eq_nocase(coding, STR("identity"))) {
         error_set(err, SG_E_INVALID,

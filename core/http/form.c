@@ -51,6 +51,9 @@ static int take_parameter(struct str *rest, struct parameter *ret)
         return -1;
     }
     text = str_trim(str_from(text, 1));
+    if (text.len == 0) { /* a last ';' separates nothing */
+        return 0;
+    }
     ret->name = (struct str){text.data, token_length(text)};
     text = str_from(text, ret->name.len);
     if (ret->name.len == 0 || text.len < 2 || text.data[0] != '=') {
@@ -82,20 +85,27 @@ bool form_is(struct str content_type)
     return str_eq_nocase(first_word(content_type, &rest), STR("multipart/form-data"));
 }
 
-static int read_boundary(struct str content_type, struct str *ret, struct sg_error *err)
+bool media_parameter(struct str content_type, const char *name, struct str *ret)
 {
     struct str rest;
     struct parameter one;
     size_t count = 0;
     int found;
+    *ret = (struct str){NULL, 0};
     (void)first_word(content_type, &rest);
     while ((found = take_parameter(&rest, &one)) == 1) {
-        if (str_eq_nocase(one.name, STR("boundary"))) {
+        if (str_eq_nocase(one.name, str_of(name))) {
             *ret = one.value;
             count++;
         }
     }
-    if (found != 0 || count != 1 || ret->len == 0 || ret->len > FORM_BOUNDARY_BYTES_MAX) {
+    return found == 0 && count <= 1;
+}
+
+static int read_boundary(struct str content_type, struct str *ret, struct sg_error *err)
+{
+    if (!media_parameter(content_type, "boundary", ret) || ret->len == 0 ||
+        ret->len > FORM_BOUNDARY_BYTES_MAX) {
         return refuse(err, "needs one 'boundary' of 1 to 70 characters in its Content-Type");
     }
     return 0;

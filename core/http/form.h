@@ -15,6 +15,10 @@
 /* Does this Content-Type say that a form follows? */
 bool form_is(struct str content_type);
 
+/* The value of a Content-Type's parameter; a NULL data if there is none. False if it is there twice, or what stands there are
+ * no parameters. */
+bool media_parameter(struct str content_type, const char *name, struct str *ret);
+
 /* The value of the field of that name, within `body`; a NULL data if there is none. Fails with SG_E_INVALID. */
 int form_field(struct str content_type, struct str body, const char *name, struct str *ret,
                struct sg_error *err);

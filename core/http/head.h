@@ -1,9 +1,10 @@
 /* HTTP/1.1 heads, read strictly (RFC 9112). Pure.
  *
- * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two
- * Content-Length, codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded lines, bare CR or LF, NUL and
- * other control characters, a missing Host in 1.1, a second or empty one, one that is no host and port, bad methods, targets that are not origin-form (absolute
- * form is accepted when its authority equals Host; "*" only for OPTIONS). Too long or too many: status 431. */
+ * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two Content-Length,
+ * codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded
+ * lines, bare CR or LF, NUL and other control characters, a missing Host in 1.1, a second or empty one, one that is no host
+ * and port, bad methods, targets that are not origin-form (absolute form is accepted when its authority equals Host; "*" only
+ * for OPTIONS). Too long or too many: status 431. */
 #ifndef SANDGATE_HTTP_HEAD_H
 #define SANDGATE_HTTP_HEAD_H
 

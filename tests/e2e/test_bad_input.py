@@ -263,6 +263,16 @@ class BadInput(E2E):
                     self.assertEqual(wire.reader.read(), b"", "and closed")
         self.check_served()
 
+    def test_json_in_another_coding_is_refused(self):
+        message = "The body must be UTF-8: send 'charset=utf-8', or none."
+        for kind in ("utf-7", "utf-16", "iso-8859-1", '"utf-7"', "utf-8; charset=utf-7", "", '"utf-8'):
+            for path in (CHAT, "/v1/embeddings"):
+                self.check(Row(kind, message, 415), post(self.gw, path, b'{"model":"mock","x":"+ACI-"}',
+                                                         headers={"Content-Type": f"application/json; charset={kind}"}))
+        self.assertEqual(self.up.requests, [])
+        for kind in ("; charset=utf-8", ';charset="UTF-8"', ";", "; charset=us-ascii", "; profile=x"):
+            self.assertEqual(post(self.gw, CHAT, body_of("x"), headers={"Content-Type": "application/json" + kind}).status, 200, kind)
+
     def test_under_messages_each_is_told_in_that_form(self):
         gateway = self.serve(self.up, auth=KEYS)
         long = b'{"model":"mock","x":"' + b"a" * (32 << 20) + b'"}'

@@ -216,7 +216,8 @@ class Headers(E2E):
 
     def test_credentials_go_up_as_the_surface_has_them_and_are_the_operators(self):
         for path, wanted in ((CHAT, ("authorization", "Bearer sk-operator")), ("/v1/messages", ("x-api-key", "sk-operator")),
-                             ("/v1/messages/count_tokens", ("x-api-key", "sk-operator")), ("/v1/embeddings", ("authorization", "Bearer sk-operator"))):
+                             ("/v1/messages/count_tokens", ("x-api-key", "sk-operator")),
+                             ("/v1/embeddings", ("authorization", "Bearer sk-operator"))):
             sent, reply = self.up_and_down(path, {"model": "mock", "messages": []}, auth=KEYS, key=A,
                                            upstream_options={"api_key": "sk-operator"})
             self.assertEqual([(n.lower(), v) for n, v in sent.fields if n.lower() in ("authorization", "x-api-key")], [wanted])

@@ -123,10 +123,27 @@ static void a_field_within_a_file_is_none(void)
     CU_ASSERT_TRUE(str_is(value, "mock"));
 }
 
+static void parameters_of_a_type_are_read(void)
+{
+    struct str value;
+    CU_ASSERT_TRUE(media_parameter(STR("a/b; Charset=\"utf-8\" ;x=y;"), "charset", &value));
+    CU_ASSERT_TRUE(str_is(value, "utf-8"));
+    CU_ASSERT_TRUE(media_parameter(STR("a/b"), "charset", &value));
+    CU_ASSERT_PTR_NULL(value.data);
+    CU_ASSERT_TRUE(media_parameter((struct str){NULL, 0}, "charset", &value));
+    static const char *const broken[] = {"a/b; charset", "a/b; charset=", "a/b; =x",
+                                         "a/b;; x=y",    "a/b; x=y z",    "a/b; x=\"y",
+                                         "a/b; x=1; X=2"};
+    for (size_t i = 0; i < COUNT_OF(broken); i++) {
+        CU_ASSERT_FALSE(media_parameter(str_of(broken[i]), "x", &value));
+    }
+}
+
 static const struct test tests[] = {
     TEST(the_field_is_found_wherever_it_stands),
     TEST(what_could_be_read_in_two_ways_is_refused),
     TEST(a_field_within_a_file_is_none),
+    TEST(parameters_of_a_type_are_read),
 };
 
 int main(int argc, char **argv)
