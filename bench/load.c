@@ -264,6 +264,9 @@ static void answer_done(struct connection *c)
         load.answers++;
         series_add(&load.whole, now_ns() - c->sent_ns);
     }
+    if (c->answer.closes) {
+        connection_close(c); /* the next request opens it anew */
+    }
     progress_end(c);
     request_next(c);
 }

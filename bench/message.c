@@ -17,7 +17,7 @@ void message_start(struct message *m)
 {
     m->state = MESSAGE_HEAD;
     m->status = 0;
-    m->chunked = m->begun = false;
+    m->chunked = m->begun = m->closes = false;
     m->left = 0;
     m->line_len = 0;
 }
@@ -53,6 +53,8 @@ static void head_line(struct message *m)
         m->left = strtoull(value, NULL, 10);
     } else if ((value = value_of(m->line, "transfer-encoding")) != NULL) {
         m->chunked = strncasecmp(value, "chunked", 7) == 0;
+    } else if ((value = value_of(m->line, "connection")) != NULL) {
+        m->closes = strncasecmp(value, "close", 5) == 0;
     }
 }
 

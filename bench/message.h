@@ -24,6 +24,7 @@ struct message {
     int status; /* of an answer */
     bool chunked;
     bool begun;
+    bool closes;   /* the connection ends with this message */
     uint64_t left; /* of the body or the chunk */
     size_t line_len;
     char line[1024];

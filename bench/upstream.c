@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,7 +305,8 @@ static void read_settings(int argc, char **argv)
 int main(int argc, char **argv)
 {
     read_settings(argc, argv);
-    srandom(1); /* the same waits in every run */
+    signal(SIGPIPE, SIG_IGN); /* clients cut streams */
+    srandom(1);               /* the same waits in every run */
     int fd = listen_at(settings.port);
     settings.base = event_base_new();
     struct event *accepting =
