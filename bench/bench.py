@@ -5,6 +5,7 @@ installs and builds what is needed; bench/README.md says what the figures mean.
     bench.py --build FOLDER [SECONDS [ROUNDS]] [--only NAME] [--json FILE] [--page]
 """
 import argparse
+import fcntl
 import json
 import os
 import pathlib
@@ -12,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import measures
 import report
@@ -107,12 +107,26 @@ def stop_on_signal(number, _frame):
     raise SystemExit(128 + number)
 
 
+def take_folder(build):
+    """A folder for logs and configurations, emptied of what a killed run left. The lock ends with this process."""
+    lock = open(build / "run.lock", "w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit("failed: another run is under way: both would be worthless")
+    work = build / "run"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    return work, lock
+
+
 def main():
     chosen = arguments()
+    build = chosen.build.resolve()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop_on_signal)
-    work = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-bench-"))
-    lab = servers.Lab(chosen.build.resolve(), work, chosen)
+    work, _lock = take_folder(build)
+    lab = servers.Lab(build, work, chosen)
     try:
         said = run(lab, chosen)
     except servers.Failed as failed:
