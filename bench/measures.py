@@ -33,6 +33,9 @@ class Results:
         self.figures, self.notes = {}, []
 
     def add(self, subject, what, who, unit, value):
+        if value is None:
+            self.note(f"{subject}, {who}: nothing was answered, so there is no {what}")
+            return
         self.figures.setdefault((subject, what, who), {"unit": unit, "values": []})["values"].append(value)
 
     def note(self, text):
@@ -50,7 +53,7 @@ class Outcome:
         self.errors, self.answers, self.chunks = said["errors"], said["answers"], said["chunks"]
 
     def cpu_each(self, count):
-        return self.cpu_us / count if count else float("inf")
+        return self.cpu_us / count if count else None
 
     def core_share(self):
         return self.cpu_us / 1e6 / self.said["seconds"]
@@ -114,6 +117,8 @@ def load_without_errors(lab, server, *arguments, **options):
         if server.name != "portkey":
             raise Failed(f"{what}; its log ends: {server.last_words()}")
         lab.results.note(f"{what} ({arguments[1]} connections)")
+    if outcome.answers + outcome.chunks == 0 and server.name != "portkey":
+        raise Failed(f"{server.name} answered nothing: {server.last_words()}")
     if server.process.poll() is not None:
         raise Failed(f"{server.name} ended: {server.last_words()}")
     return outcome

@@ -18,7 +18,10 @@ class Missing(Exception):
 
 
 def ratio(a, b):
-    return a / b if b > 0 else float("inf")
+    """Within the noise a server may add nothing at all: no ratio then."""
+    if b <= 0:
+        raise Missing
+    return a / b
 
 
 def cpu_against_nginx(connections):
@@ -139,8 +142,6 @@ def document(results, machine, settings, titles):
 # ---- text ----
 
 def number(value):
-    if value == float("inf"):
-        return "∞"
     if float(value).is_integer() and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:.2f}"

@@ -47,6 +47,17 @@ class Report(unittest.TestCase):
         self.assertEqual({target["verdict"] for target in judged.values()}, {"not measured"})
         self.assertIn("not measured", report.table(said))
 
+    def test_no_ratio_to_nothing(self):
+        what = "added p50 at 1 connection"
+        judged, _ = verdicts(results(("relay", what, "sandgate", [30, 30]), ("relay", what, "nginx", [-1, 20])), "relay")
+        self.assertEqual(judged["relay: added p50 ÷ nginx, 1 connection"]["values"], [1.5])
+
+    def test_who_answers_nothing_has_no_figure(self):
+        made = measures.Results()
+        made.add("streams", "CPU a chunk", "portkey", "µs", None)
+        self.assertEqual((made.figures, made.notes),
+                         ({}, ["streams, portkey: nothing was answered, so there is no CPU a chunk"]))
+
     def test_one_error_in_one_round_counts(self):
         made = results(*(("waiting", what, "sandgate", [value] * 3) for what, value in WAITING))
         self.assertEqual({target["verdict"] for target in verdicts(made, "waiting")[0].values()}, {"reached"})
