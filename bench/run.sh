@@ -14,7 +14,7 @@ install_portkey() {
     rm -rf "$folder"
     mkdir -p "$folder"
     cp "$project/bench/portkey.json" "$folder/package.json"
-    if ! (cd "$folder" && npm install --no-package-lock --no-audit --no-fund --ignore-scripts) >"$build/portkey.log" 2>&1; then
+    if ! (cd "$folder" && npm install --fetch-retries 1 --no-package-lock --no-audit --no-fund --ignore-scripts) >"$build/portkey.log" 2>&1; then
         tail -n 5 "$build/portkey.log" >&2
         rm -rf "$folder"
         say "NO REGISTRY CAN BE REACHED BY npm: PORTKEY IS LEFT OUT."

@@ -22,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 NGINX = """worker_processes 1; master_process off; daemon off; pid {work}/nginx.pid; error_log {work}/nginx.err;
-events {{ worker_connections {connections}; }}
+events {{ worker_connections 32768; }}
 http {{
   access_log {work}/nginx.log; keepalive_requests 1000000000; client_max_body_size 32m; client_body_buffer_size 1m;
   client_body_temp_path {work}/n1; proxy_temp_path {work}/n2; fastcgi_temp_path {work}/n3;
@@ -201,9 +201,8 @@ class Lab:
         port, stream_port = free_port(), free_port()
         folder = self.work / f"nginx-{port}"
         folder.mkdir()
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         (folder / "nginx.conf").write_text(NGINX.format(work=folder, port=port, stream_port=stream_port,
-                                                        upstream=self.upstream.port, connections=min(limit, 32768)))
+                                                        upstream=self.upstream.port))
         command = ["nginx", "-c", folder / "nginx.conf", "-e", folder / "nginx.err", "-p", folder]
         server = self._start("nginx", command, port, self.cores["server"])
         server.stream_port, server.log_path = stream_port, folder / "nginx.log"
