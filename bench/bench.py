@@ -83,6 +83,16 @@ def machine(lab):
     return facts
 
 
+def stolen_share(before, after):
+    """How much of the cores' time the host gave to others, by two readings of cpu_times()."""
+    passed = [b - a for a, b in zip(before, after)]
+    return passed[7] / max(sum(passed[:8]), 1)
+
+
+def cpu_times():
+    return [int(field) for field in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+
+
 # ---- the run ----
 
 def run(lab, chosen):
@@ -98,7 +108,11 @@ def run(lab, chosen):
         lab.results.note(f"the machine was busy before the run (load {load:.1f}): figures may be worthless")
     lab.start_upstream()
     facts = machine(lab)
+    before = cpu_times()
     measures.measure_all(lab, chosen.only, chosen.rounds, say)
+    stolen = stolen_share(before, cpu_times())
+    if stolen > 0.01:
+        lab.results.note(f"{stolen:.0%} of the cores' time went to other guests of the host: figures may be worthless")
     titles = {subject.name: subject.title for subject in measures.SUBJECTS if subject.name in chosen.only}
     return report.document(lab.results, facts, {"seconds": chosen.seconds, "rounds": chosen.rounds}, titles)
 
