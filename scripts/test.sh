@@ -54,6 +54,6 @@ export -f run_tests
 export project jobs
 without_randomness bash -c 'run_tests build-tsan -L tsan'
 say "Building with AddressSanitizer and UBSan …"
-build_preset debug
+build_preset debug -DSANDGATE_BENCH=ON # its two ends are tested too
 install_client
 run_tests build-debug
