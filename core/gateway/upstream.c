@@ -161,6 +161,7 @@ static int begin_plugin(struct upstream_call *call, struct str body, bool stream
     }
     *turn = (struct sg_turn){
         .surface = r->route.surface_name, .json = copy, .json_len = body.len, .stream = stream};
+    call->silent_until = deadline_in(r->upstream->first_byte_ms);
     call_start(call->plugin, invoke_turn, turn);
     return 0;
 }
@@ -210,13 +211,30 @@ static int plugin_head(struct upstream_call *call, struct str text, struct sg_er
     return 0;
 }
 
+/* A plugin may be silent as long as a server. May be called again after a time-out of the fiber's own. */
+static int plugin_wait(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
+{
+    struct fiber *self = fiber_self();
+    int64_t own = fiber_deadline(self);
+    fiber_set_deadline(self, deadline_min(own, call->silent_until));
+    int rc = call_next(call->plugin, ret);
+    fiber_set_deadline(self, own);
+    if (rc >= 0) {
+        call->silent_until = deadline_in(call->request->upstream->silence_ms);
+        return rc;
+    }
+    bool is_silent = rc == -SG_E_TIMEOUT && clock_ms() >= call->silent_until;
+    return -error_set(
+        err, -rc, is_silent ? "the plugin was silent for too long" : "The request was given up.");
+}
+
 /* The next output of a plugin that matters here. 1: data, 0: the end, < 0: minus the failure's code. */
 static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
 {
     for (;;) {
-        int rc = call_next(call->plugin, ret);
+        int rc = plugin_wait(call, ret, err);
         if (rc < 0) {
-            return -error_set(err, -rc, "The request was given up.");
+            return rc;
         }
         if (rc == 1 && ret->kind != SG_OUT_DATA && ret->kind != SG_OUT_HEAD) {
             continue;
@@ -307,17 +325,22 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
     return 0;
 }
 
+int upstream_call_hold(struct upstream_call *call, struct sg_error *err)
+{
+    return call->plugin != NULL ? 0 : upstream_call_read(call, &call->held, err);
+}
+
 int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
 {
-    if (call->plugin == NULL) {
-        int rc = fetch_read(call->fetch, ret_piece, err);
-        call->is_broken = rc == SG_E_UNAVAILABLE;
-        return rc == 0 ? 0 : hide_detail(call->request, err);
-    }
     if (call->held.len > 0) {
         *ret_piece = call->held;
         call->held = (struct str){0};
         return 0;
+    }
+    if (call->plugin == NULL) {
+        int rc = fetch_read(call->fetch, ret_piece, err);
+        call->is_broken = rc == SG_E_UNAVAILABLE;
+        return rc == 0 ? 0 : hide_detail(call->request, err);
     }
     struct call_output output;
     do {
