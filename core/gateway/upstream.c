@@ -41,6 +41,9 @@ static int hide_detail(struct request *r, struct sg_error *err)
         return err->code;
     }
     snprintf(r->cause, sizeof r->cause, "%.511s", err->message);
+    if (err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline) {
+        return error_set(err, SG_E_TIMEOUT, "The request took too long.");
+    }
     return err->code == SG_E_TIMEOUT
                ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
                : error_set(err, SG_E_UNAVAILABLE,

@@ -12,9 +12,9 @@ import threading
 import time
 import traceback
 
-from client import Answer, Wire, body_of, encode, parse_events, request
-from faulty import Closed, Full, faulty_upstream, wish
-from harness import PATIENCE, E2E, Journal, descendants, poll, process_facts
+from client import Answer, Wire, body_of, encode
+from faulty import Closed, Full, Other, faulty_upstream, wish
+from harness import PATIENCE, E2E, Journal, poll
 
 KEY, SCHEMA = "key-of-the-bench", {"Content-Type": "application/json"}
 SHORT_HEADER = {"X-Stainless-Timeout": "11"}  # less 10 s: the request has one second
@@ -61,11 +61,12 @@ class Lane:
 
     def __init__(self, case):
         self.case = case
-        self.up, self.closed, self.full = faulty_upstream(), Closed(), Full()
-        case.upstreams += [self.up, self.closed, self.full]
+        self.up, self.closed, self.full, self.other = faulty_upstream(), Closed(), Full(), Other()
+        servers = [self.up, self.closed, self.full, self.other]
+        case.upstreams += servers
         self.journals = {name: Journal(case.path(f"{name}.journal")) for name in (*SANDBOXES, "mock")}
         self.gateway = case.gateway(self.config(), journals=list(self.journals.values()), upstream_ports=[
-            self.up.port, self.closed.port, self.full.port])
+            server.port for server in servers])
         self.rest()
 
     def config(self):
@@ -77,7 +78,7 @@ class Lane:
             {"name": "closed", "base_url": f"http://127.0.0.1:{self.closed.port}", "models": ["closed"]},
             {"name": "full", "base_url": f"http://127.0.0.1:{self.full.port}", "models": ["full"], "connect_timeout": "300ms"},
             {"name": "nameless", "base_url": "http://no-such-host.invalid", "models": ["nameless"], "connect_timeout": "2s"},
-            {"name": "tls", "base_url": f"https://127.0.0.1:{self.up.port}", "models": ["tls"], "connect_timeout": "2s"},
+            {"name": "tls", "base_url": f"https://127.0.0.1:{self.other.port}", "models": ["tls"]},
             {"name": "mock", "plugin": "mock", "models": ["mock"], "surfaces": ["chat"], "script": mock_script()},
             {"name": "hasty-mock", "plugin": "mock", "models": ["hasty-mock"], "surfaces": ["chat"], "script": mock_script(),
              "first_byte_timeout": "400ms", "silence_timeout": "400ms"}]
@@ -124,6 +125,17 @@ class Lane:
         """Containers that exist now, in all sandboxes."""
         return sum(journal.live()[-1] for journal in self.journals.values() if journal.live())
 
+    def children(self):
+        """Processes that the gateway has made."""
+        found = []
+        for task in pathlib.Path(f"/proc/{self.gateway.pid}/task").iterdir():
+            found += (task / "children").read_text().split()
+        return found
+
+    def is_quiet(self):
+        """No more descriptors than at rest."""
+        return len(os.listdir(f"/proc/{self.gateway.pid}/fd")) <= self.all_fds_at_rest or self.fds() <= self.fds_at_rest
+
     def fds(self):
         """Open descriptors, without those that `Gateway.fds` leaves out, and without kept connections that the other end
         has reset: those stand in no table of the kernel's, and go when libcurl looks for one that it may use again."""
@@ -139,7 +151,7 @@ class Lane:
     def rest(self):
         """What is there when nothing is going on."""
         self.fds_at_rest = self.fds()
-        self.family = descendants(self.gateway.pid, process_facts())
+        self.all_fds_at_rest = len(self.gateway.fd_targets())
         self.before = self.verbs()
 
     def grown(self):
@@ -150,10 +162,8 @@ class Lane:
         """Nothing is left, and the next request works, streaming and not."""
         case, gateway = self.case, self.gateway
         poll(lambda: self.alive() == 0, lambda: f"no container, not {self.alive()}: {self.verbs()}")
-        poll(lambda: self.fds() <= self.fds_at_rest,
-             lambda: f"{self.fds_at_rest} descriptors:\n" + "\n".join(gateway.fd_targets()))
-        family = descendants(gateway.pid, process_facts())
-        case.assertEqual(set(family) - set(self.family), set(), "processes")
+        poll(self.is_quiet, lambda: f"{self.fds_at_rest} descriptors:\n" + "\n".join(gateway.fd_targets()))
+        case.assertEqual(self.children(), [], "processes")
         gateway.check_sanitizers()
         for mode in ("plain", "stream"):
             check_good(case, self.wish(mode), "Done: 42")

@@ -53,7 +53,8 @@ UPSTREAM = {
 RELAYED = {
     "first": {"cut": BROKEN, "reset": BROKEN, "hang": SILENT, "slow": GOOD, "garbage": BROKEN, "flood": BROKEN},
     "head": {"cut": BROKEN, "reset": BROKEN, "hang": SILENT, "slow": GOOD, "garbage": BROKEN, "flood": BROKEN},
-    "begun": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": PASSED, "flood": (PASSED, None)},
+    "begun": {"cut": (BROKEN, CUT), "reset": (BROKEN, CUT), "hang": (SILENT, CUT), "slow": GOOD, "garbage": PASSED,
+              "flood": (PASSED, None)},
     "mid": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": PASSED, "flood": (PASSED, None)},
     "last": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": (PASSED, CUT), "flood": (PASSED, None)},
     "end": {"cut": GOOD, "reset": GOOD, "hang": GOOD, "garbage": GOOD, "flood": GOOD},

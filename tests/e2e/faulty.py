@@ -11,6 +11,7 @@ with `framing=close` either by the end of the connection."""
 import json
 import socket
 import struct
+import threading
 import time
 
 from upstream import Upstream, answer, streamed
@@ -133,24 +134,23 @@ class Faulty:
 
     def garbage(self, place):
         """Bytes that are no part of an answer: of a head, of the framing, or framed well and without meaning."""
-        self.send(place)
+        noise = NOISE * 8
         if place in ("begun", "mid") and self.is_chunked:
-            self.connection.send(self.framed(b"data: " + NOISE.replace(b"\r\n", b"") + b"\n\n") + b"0\r\n\r\n")
+            noise = self.framed(b"data: " + NOISE.replace(b"\r\n", b"") + b"\n\n") + b"0\r\n\r\n"
         elif place in ("begun", "mid"):
             rest = len(self.until("end")) - len(self.until(place))
-            self.connection.send((NOISE * (rest // len(NOISE) + 1))[:rest])
-        else:
-            self.connection.send(NOISE * 8)
+            noise = (NOISE * (rest // len(NOISE) + 1))[:rest]
+        self.connection.send(self.until(place) + noise)
         return False
 
     def flood(self, place):
         """Without end: fields of a head, text of a body, one event that never ends."""
-        self.send(place)
         if place in ("first", "head"):
-            self.connection.send(b"HTTP/1.1 200 OK\r\n" if place == "first" else b"")
             piece = b"X-More: " + b"a" * 1000 + b"\r\n"
+            self.connection.send(b"HTTP/1.1 200 OK\r\n" if place == "first" else self.until(place) + piece)
         else:
             piece = self.framed(b"a" * 65536)
+            self.connection.send(self.until(place) + piece)
         while True:  # until the gateway closes
             self.connection.send(piece)
 
@@ -226,6 +226,34 @@ class Closed:
 
     def close(self):
         self.sock.close()
+
+
+class Other:
+    """A server of another protocol: it says the same to whoever connects, and closes."""
+
+    def __init__(self, words=b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"):
+        self.words = words
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+                with sock:
+                    sock.recv(65536)
+                    sock.sendall(self.words)
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+
+    def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # nobody listens any more
+        self.listener.close()
 
 
 class Full:
