@@ -169,8 +169,9 @@ class Gateway:
         self.stopped = False
         self.was_told = False  # to end
         self.port = 0
-        command = [*prefix, str(BINARY), "serve", "--config", str(self.config_path),
-                   *(arguments or ("--listen", "127.0.0.1:0"))]
+        # `--pdeathsig` last, for changing the user clears it: a test program that is killed leaves no gateway behind.
+        command = [*prefix, shutil.which("setpriv"), "--pdeathsig", "KILL", str(BINARY), "serve",
+                   "--config", str(self.config_path), *(arguments or ("--listen", "127.0.0.1:0"))]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
                                         start_new_session=True, pass_fds=pass_fds)
