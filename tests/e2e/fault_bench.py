@@ -1,7 +1,9 @@
-"""Runs the rows of a fault table against one gateway each, several gateways side by side, with the same end check after
-every row: nothing of it is left, and the next request works.
+"""Runs the rows of a fault table on lanes, each a gateway with all that the rows need behind it, several side by side,
+with the same end check after every row: nothing of it is left, and the next request works, streaming and not.
 
-A row is a client's whole visit. `run(lane)` makes it and checks what the client got; the bench checks the rest."""
+A row is a client's whole visit. `visit(lane)` makes it and checks what the client got; the bench checks the rest. A lane
+on which a row failed serves no other. In the environment: FAULT_ROWS, a regular expression, selects rows by their names;
+FAULT_LANES is how many lanes there are; FAULT_TIMES prints what each row took."""
 import http.client
 import os
 import pathlib
@@ -13,7 +15,7 @@ import time
 import traceback
 
 from client import Answer, Wire, body_of, encode
-from faulty import Closed, Full, Other, faulty_upstream, wish
+from faulty import Closed, FaultyUpstream, Full, Other, wish
 from harness import PATIENCE, E2E, Journal, poll
 
 KEY, SCHEMA = "key-of-the-bench", {"Content-Type": "application/json"}
@@ -26,14 +28,20 @@ SANDBOXES = {  # by the name of the model that uses it
     "create-garbage": {"create_fault": "garbage"},
     "create-fails-late": {"create_fault": "fail_after_handle"},
     "create-slow": {"create_delay": "150ms"},
+    "create-late": {"create_delay": "1s"},
     "create-hang": {"create_fault": "hang"},
     "create-hang-late": {"create_fault": "hang_after_handle"},
     "destroy-refuse": {"destroy_fault": "refuse", "destroy_fault_count": 2},
     "destroy-slow": {"destroy_delay": "200ms"},
     "destroy-hang": {"destroy_fault": "hang", "destroy_fault_count": 1},
     "short-runs": {"run_timeout": "300ms"},
+    "touch-refuse": {"touch_fault": "refuse"},
+    "touch-hang": {"touch_fault": "hang"},
+    "touch-gone": {"touch_fault": "gone"},
 }
-RULES = [{"when": "die", "stdout": "so far\n", "fault": "die"}, {"when": "gone_before", "fault": "gone_before", "times": 0},
+RULES = [{"when": "gone_once", "fault": "gone_before", "times": 1},
+         {"when": "for_a_while", "stdout": "7\n", "delay": "600ms"},
+         {"when": "die", "stdout": "so far\n", "fault": "die"}, {"when": "gone_before", "fault": "gone_before", "times": 0},
          {"when": "hang", "stdout": "so far\n", "fault": "hang"}, {"when": "flood", "fault": "flood"},
          {"when": "cut", "stdout": "half of this", "fault": "cut"}, {"when": "garbage", "fault": "garbage"},
          {"when": "limit", "fault": "limit"}, {"when": "refuse", "fault": "refuse"},
@@ -61,7 +69,7 @@ class Lane:
 
     def __init__(self, case):
         self.case = case
-        self.up, self.closed, self.full, self.other = faulty_upstream(), Closed(), Full(), Other()
+        self.up, self.closed, self.full, self.other = FaultyUpstream(), Closed(), Full(), Other()
         servers = [self.up, self.closed, self.full, self.other]
         case.upstreams += servers
         self.journals = {name: Journal(case.path(f"{name}.journal")) for name in (*SANDBOXES, "mock")}
@@ -89,7 +97,7 @@ class Lane:
         chain.append({"plugin": "code_interpreter", "name": "of-others", "sandbox": "net",
                       "upstreams": ["closed", "full", "nameless", "tls", "hasty-mock"]})
         return {"auth": {"mode": "keys", "keys": [{"name": "bench", "key": KEY}]}, "upstreams": upstreams,
-                "sandboxes": boxes, "interceptors": chain}
+                "sandboxes": boxes, "interceptors": chain, "sessions": {"idle_timeout": "1s"}}
 
     # ---- what a row does ----
 
@@ -107,8 +115,8 @@ class Lane:
     def wire(self):
         return Wire(self.gateway, PATIENCE * 2)
 
-    def wish(self, mode, model="net", headers=None, tools=True, **words):
-        return self.ask(mode, model, headers, wish(**words), tools)
+    def wish(self, mode, model="net", headers=None, tools=True, session=None, **words):
+        return self.ask(mode, model, headers, wish(**words), tools, session)
 
     # ---- the end check ----
 
@@ -198,7 +206,7 @@ def read_reply(connection):
         response = connection.getresponse()
     except (http.client.HTTPException, ConnectionError) as problem:
         return Reply(cut=repr(problem))
-    body, cut = b"", None
+    body, cut = bytearray(), None
     try:
         while piece := response.read1(65536):
             body += piece
@@ -208,7 +216,7 @@ def read_reply(connection):
         body, cut = body + problem.partial, repr(problem)
     except ConnectionError as problem:
         cut = repr(problem)
-    return Reply(response.status, response.getheaders(), body, cut)
+    return Reply(response.status, response.getheaders(), bytes(body), cut)
 
 
 def check_shape(case, reply):
@@ -278,14 +286,19 @@ class Row:
 class Bench(E2E):
     """A test case that runs rows on lanes."""
 
-    LANES = int(os.environ.get("FAULT_LANES", "5"))
+    LANES = 5
+
+    def setUp(self):
+        self.over = threading.Event()  # a gateway lives no longer than the thread that has started it
+        self.addCleanup(self.over.set)
+        super().setUp()
 
     def run_rows(self, rows):
-        """All rows; those that fail are told with their names. FAULT_ROWS selects some by a regular expression."""
+        """All rows that are selected; those that fail are told with their names."""
         wanted = os.environ.get("FAULT_ROWS")
         rows = [row for row in rows if not wanted or re.search(wanted, row.name)]
         self.assertEqual(len({row.name for row in rows}), len(rows), "each row has a name of its own")
-        waiting, failures, lock = queue.Queue(), [], threading.Lock()
+        waiting, failures, lock, ended = queue.Queue(), [], threading.Lock(), queue.Queue()
         for row in rows:
             waiting.put(row)
         began = time.monotonic()
@@ -296,11 +309,13 @@ class Bench(E2E):
             except BaseException:  # the lane itself, not a row
                 with lock:
                     failures.append(("a lane", traceback.format_exc()))
-        threads = [threading.Thread(target=lane_main) for _ in range(min(self.LANES, len(rows)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+            ended.put(True)
+            self.over.wait()
+        lanes = min(int(os.environ.get("FAULT_LANES", self.LANES)), len(rows))
+        for _ in range(lanes):
+            threading.Thread(target=lane_main, daemon=True).start()
+        for _ in range(lanes):
+            ended.get()
         self.measured(f"{len(rows)} rows", time.monotonic() - began)
         for name, problem in sorted(failures):
             with self.subTest(name):

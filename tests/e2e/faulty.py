@@ -7,7 +7,7 @@ and the tool's result in the second. It keeps no state between requests, so whoe
 
 Places in an answer (`at`): first (nothing is sent), head (half of the head), begun (the whole head), mid (half of the
 body), last (all but the end of its framing), end (everything). An answer is framed by its length, a stream by chunks;
-with `framing=close` either by the end of the connection."""
+with `framing=close` either by the end of the connection. With `sse=1` it streams although it was not asked to."""
 import json
 import socket
 import struct
@@ -47,7 +47,7 @@ class Model:
 
     def __init__(self, body, wished):
         self.turn = turn_of(body)
-        self.is_stream = bool(body.get("stream"))
+        self.is_stream = bool(body.get("stream")) or "sse" in wished
         can_call = any(tool.get("function", {}).get("name") == "code_interpreter" for tool in body.get("tools", []))
         say = wished.get("say") or None
         if self.turn == 2:
@@ -154,14 +154,44 @@ class Faulty:
         while True:  # until the gateway closes
             self.connection.send(piece)
 
+    def words(self, size):
+        """One more good event, with that many bytes of text."""
+        event = json.loads(self.body[1][6:])
+        event["choices"] = [{"index": 0, "delta": {"content": "chatter " * (size // 8)}, "finish_reason": None}]
+        return self.framed(b"data: " + json.dumps(event).encode() + b"\n\n")
+
     def chatter(self, place):
         """Good events without end."""
         self.send(place)
-        event = json.loads(self.body[1][6:]) if self.model.is_stream else {}
-        event["choices"] = [{"index": 0, "delta": {"content": "chatter " * 512}, "finish_reason": None}]
-        piece = self.framed(b"data: " + json.dumps(event).encode() + b"\n\n")
+        piece = self.words(1 << 18)
         while True:
             self.connection.send(piece)
+
+    def drip(self, place):
+        """Good events without end, one after the other, so that nobody waits for long."""
+        self.send(place)
+        self.connection.sock.settimeout(0.02)
+        while True:
+            try:
+                if self.connection.sock.recv(1) == b"":
+                    return False
+            except TimeoutError:
+                self.connection.send(self.words(8))
+
+    def nothings(self, place):
+        """Comments without end."""
+        self.send(place)
+        piece = self.framed(b": nothing\n\n" * 8192)
+        while True:
+            self.connection.send(piece)
+
+    def long(self, place):
+        """A whole answer with some MiB of text in the middle."""
+        self.send(place)
+        for _ in range(64):
+            self.connection.send(self.words(1 << 16))
+        self.connection.send(self.until("end")[len(self.until(place)):])
+        return True
 
     def status(self, _):
         """An answer with another status, and an error body of the asked form."""
@@ -199,21 +229,31 @@ class Faulty:
         return False
 
 
-def serve_turn(connection):
-    """The turn of an `Upstream` that answers every request by its own wish."""
-    if connection.request.method != "POST":
-        connection.head(404, [("Content-Length", 0)])
-        return True
-    wished = wish_of(connection.request.json)
-    faulty = Faulty(connection, wished)
-    fault = wished.get("fault")
-    if fault is None or int(wished.get("turn", 1)) != faulty.model.turn:
-        return faulty.send()
-    return getattr(faulty, fault)(wished.get("at", "first"))
+class FaultyUpstream(Upstream):
+    """An upstream that answers every request by its own wish."""
 
+    def __init__(self):
+        super().__init__(forever=self.serve_turn)
+        self.busy = 0  # answers under way
 
-def faulty_upstream():
-    return Upstream(forever=serve_turn)
+    def serve_turn(self, connection):
+        if connection.request.method != "POST":
+            connection.head(404, [("Content-Length", 0)])
+            return True
+        wished = wish_of(connection.request.json)
+        faulty = Faulty(connection, wished)
+        fault = wished.get("fault")
+        if fault is None or int(wished.get("turn", 1)) != faulty.model.turn:
+            return faulty.send()
+        self.count(1)
+        try:
+            return getattr(faulty, fault)(wished.get("at", "first"))
+        finally:
+            self.count(-1)
+
+    def count(self, change):
+        with self.lock:
+            self.busy += change
 
 
 class Closed:
