@@ -4,6 +4,7 @@ with the same end check after every row: nothing of it is left, and the next req
 A row is a client's whole visit. `visit(lane)` makes it and checks what the client got; the bench checks the rest. A lane
 on which a row failed serves no other. In the environment: FAULT_ROWS, a regular expression, selects rows by their names;
 FAULT_LANES is how many lanes there are; FAULT_TIMES prints what each row took."""
+import collections
 import http.client
 import os
 import pathlib
@@ -47,6 +48,7 @@ RULES = [{"when": "gone_once", "fault": "gone_before", "times": 1},
          {"when": "limit", "fault": "limit"}, {"when": "refuse", "fault": "refuse"},
          {"when": "slow", "stdout": "slowly\n", "delay": "150ms"}, {"when": "raise", "error_name": "ValueError"},
          {"when": "huge", "stdout": "0123456789" * 3000}]
+HASTY = {"first_byte_timeout": "700ms", "silence_timeout": "700ms"}
 DEAD_MAX = 8  # connections to an upstream, reset by it and not yet missed: a loop has some for each upstream
 MOCK_FAULTS = ("refuse", "hang", "stall", "cut", "reset", "garbage", "flood", "error_event")
 
@@ -70,6 +72,7 @@ class Lane:
     def __init__(self, case):
         self.case = case
         self.up, self.closed, self.full, self.other = FaultyUpstream(), Closed(), Full(), Other()
+        self.read = {}  # of the journals
         servers = [self.up, self.closed, self.full, self.other]
         case.upstreams += servers
         self.journals = {name: Journal(case.path(f"{name}.journal")) for name in (*SANDBOXES, "mock")}
@@ -80,7 +83,7 @@ class Lane:
     def config(self):
         base = f"{self.up.url}/v1"
         upstreams = [{"name": name, "base_url": base, "models": [name],
-                      **({"first_byte_timeout": "400ms", "silence_timeout": "400ms"} if name == "hasty" else {})}
+                      **(HASTY if name == "hasty" else {})}
                      for name in SANDBOXES]
         upstreams += [
             {"name": "closed", "base_url": f"http://127.0.0.1:{self.closed.port}", "models": ["closed"]},
@@ -89,7 +92,7 @@ class Lane:
             {"name": "tls", "base_url": f"https://127.0.0.1:{self.other.port}", "models": ["tls"]},
             {"name": "mock", "plugin": "mock", "models": ["mock"], "surfaces": ["chat"], "script": mock_script()},
             {"name": "hasty-mock", "plugin": "mock", "models": ["hasty-mock"], "surfaces": ["chat"], "script": mock_script(),
-             "first_byte_timeout": "400ms", "silence_timeout": "400ms"}]
+             **HASTY}]
         boxes = [{"name": name, "plugin": "mock", "journal": str(self.journals[name].path), "rules": RULES, **options}
                  for name, options in (*SANDBOXES.items(), ("mock", {}))]
         chain = [{"plugin": "code_interpreter", "name": f"of-{name}", "sandbox": name, "upstreams": [name]}
@@ -120,18 +123,28 @@ class Lane:
 
     # ---- the end check ----
 
+    def counts(self, journal):
+        """What stands in a journal: how often each operation, and how many containers there are; read when it has grown."""
+        try:
+            size = os.stat(journal.path).st_size
+        except FileNotFoundError:
+            return {}, 0
+        if journal not in self.read or self.read[journal][0] != size:
+            lines = journal.path.read_bytes()[:size].decode().splitlines()
+            live = [int(line.rpartition("live=")[2]) for line in lines if "live=" in line]
+            self.read[journal] = size, collections.Counter(line.split(" ", 1)[0] for line in lines), live[-1] if live else 0
+        return self.read[journal][1:]
+
     def verbs(self):
         """How often each operation stands in the journals."""
-        counts = {}
+        whole = collections.Counter()
         for journal in self.journals.values():
-            for line in journal.lines():
-                verb = line.split(" ", 1)[0]
-                counts[verb] = counts.get(verb, 0) + 1
-        return counts
+            whole.update(self.counts(journal)[0])
+        return dict(whole)
 
     def alive(self):
         """Containers that exist now, in all sandboxes."""
-        return sum(journal.live()[-1] for journal in self.journals.values() if journal.live())
+        return sum(self.counts(journal)[1] for journal in self.journals.values())
 
     def children(self):
         """Processes that the gateway has made."""

@@ -91,6 +91,14 @@ class Ends(E2E):
         self.assertEqual(faults(gateway), {})
 
 
+    def test_waiting_for_a_plugin_with_comments_is_no_fault(self):
+        gateway = self.serve(upstream_options={"script": [{"text": "slowly", "chunk_delay": "300ms"}]}, loop={"keep_alive": "100ms"})
+        reply = post(gateway, "/v1/chat/completions", body_of("x", stream=True))
+        self.assertEqual(reply.stream_text, "slowly")
+        self.assertGreaterEqual(reply.body.count(b": keep-alive\n\n"), 1)
+        self.assertEqual(faults(gateway), {})
+
+
 class Errors(E2E):
     """An error's own body."""
 
