@@ -106,7 +106,8 @@ class Lane:
 
     def ask(self, mode, model="net", headers=None, text=None, tools=True, session=None, key=KEY):
         """One chat request; modes: plain, stream; with `tools` it is intercepted, else relayed."""
-        body = body_of(text=text, model=model, stream=mode == "stream", session=session, tools=({"type": "code_interpreter"},) if tools else ())
+        body = body_of(text=text, model=model, stream=mode == "stream", session=session,
+                       tools=({"type": "code_interpreter"},) if tools else ())
         connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=PATIENCE * 2)
         try:
             connection.request("POST", "/v1/chat/completions", encode(body), {
