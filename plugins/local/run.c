@@ -193,7 +193,7 @@ static int read_control(struct run *run, struct sg_error *err)
 {
     size_t turn = 0, bytes = 0;
     ssize_t len;
-    while (turn < TURN_BYTES && !run->finished &&
+    while (turn < TURN_BYTES && !run->finished && run->box->end != END_INTRUDED &&
            ((len = box_read_packet(run->box, run->packet, sizeof run->packet, &bytes)) > 0 ||
             bytes > 0)) {
         struct frame frame;
@@ -497,6 +497,11 @@ static int run_claimed(struct run *run, struct sg_error *err)
     }
     if (result == 0) {
         result = watch(run, err);
+    }
+    if (result == SG_E_TIMEOUT &&
+        !run->finished) { /* the core's patience, far beyond the code's time */
+        result = sg->fail(err, SG_E_TIMEOUT,
+                          "the run took longer than it may; its container was deleted");
     }
     if (run->box->unfinished && !run->killed) {
         /* The caller has left, or is no longer waited for: the code must not go on for nobody. */
