@@ -12,6 +12,7 @@
 #define LIMIT_JSON_MEMBERS 4096         /* members of an object whose members we note */
 #define LIMIT_STREAM_BYTES (256 * KIB)  /* held for one stream in either direction */
 #define LIMIT_SSE_EVENT_BYTES (8 * MIB) /* one event of an upstream's stream */
+#define LIMIT_TURN_BYTES (256 * MIB)    /* such a stream of one turn, with all that says nothing */
 #define LIMIT_TOOL_OUTPUT_BYTES (10 * MIB) /* read from one run */
 #define LIMIT_TOOL_SHOWN_BYTES (16 * KIB)  /* of it shown to the model */
 #define LIMIT_SESSION_ID_BYTES 256         /* a session id */

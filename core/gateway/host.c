@@ -130,7 +130,11 @@ static int take_lease(struct request *r, struct sg_error *err)
         return 0;
     }
     count_sandbox_error(r, rc);
-    return report(r, sandbox->instance, "create", &create_texts, err);
+    rc = report(r, sandbox->instance, "create", &create_texts, err);
+    if (rc == SG_E_TIMEOUT || rc == SG_E_GONE || rc == SG_E_GONE_BEFORE) {
+        err->code = SG_E_UNAVAILABLE; /* else it would read as the end of code that has not run */
+    }
+    return err->code;
 }
 
 /* What a service of a sandbox begins with: whose request it is, and its container. */

@@ -277,6 +277,7 @@ static int turns_serve(struct request *r, struct turns *turns, struct sg_error *
  * client libraries repeat by themselves, since they would run the code again. */
 static void loop_fail(struct request *r, struct turns *turns, struct sg_error *err)
 {
+    request_name_shutdown(r, err);
     if (err->code == SG_E_CANCELLED || (r->is_streaming && http_answer_status(r->exchange) == 0)) {
         return;
     }
@@ -318,6 +319,7 @@ int loop_serve(struct request *r, struct sg_error *err)
             lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
         loop_fail(r, &turns, err);
+        rc = err->code;
     }
     buf_clear(&turns.out);
     return rc;

@@ -190,6 +190,10 @@ int relay_serve(struct request *r, struct sg_error *err)
     if (rc == 0) {
         rc = check_length(r, &call, err);
     }
+    if (rc == 0 && !call.is_stream && held.len == 0) {
+        rc = upstream_call_hold(&call,
+                                err); /* as long as nothing was sent, a failure has a status */
+    }
     if (rc == 0) {
         rc = relay_head(r, &call, err);
     }

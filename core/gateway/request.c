@@ -179,11 +179,20 @@ static void request_end(struct request *r)
     arena_free(r->arena);
 }
 
+void request_name_shutdown(struct request *r, struct sg_error *err)
+{
+    if (err->code == SG_E_CANCELLED && !http_client_has_left(r->exchange)) {
+        error_set(err, SG_E_UNAVAILABLE, "The gateway is shutting down.");
+        err->status = 503;
+    }
+}
+
 void request_handle(void *gateway, struct http_exchange *exchange)
 {
     struct request *r = request_begin(gateway, exchange);
     struct sg_error err = {0};
     if (request_serve(r, &err) != 0) {
+        request_name_shutdown(r, &err);
         r->failure = err;
         if (http_answer_status(exchange) == 0 && err.code != SG_E_CANCELLED) {
             answer_failure(r, &err);

@@ -119,6 +119,9 @@ int tool_run(struct request *, const struct surface_call *, size_t index, struct
 /* It is over a limit: not run, and told so. */
 void tool_refuse(struct request *, size_t index, struct buf *out);
 
+/* A wait was cancelled although the client is there: the server ends, and the failure says so. */
+void request_name_shutdown(struct request *, struct sg_error *err);
+
 /* alive.c: a comment to a streaming client, if it has heard nothing for long enough. */
 int alive_comment(struct request *, struct sg_error *err);
 /* Waits as `wait` does, which ends with SG_E_TIMEOUT at its fiber's deadline and can go on when called again; in between

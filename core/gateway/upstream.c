@@ -12,7 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4, ERROR_BODY_BYTES_MAX = 64 * 1024, DRAIN_MS = 50 };
+enum {
+    FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4,
+    ERROR_BODY_BYTES_MAX = 64 * 1024,
+    ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
+    DRAIN_MS = 50
+};
 
 /* For the metrics; 0 is a failure, else the status of an answer. */
 static void count_fault(struct request *r, int status, int code)
@@ -34,14 +39,27 @@ static void count_fault(struct request *r, int status, int code)
     metrics_upstream_fault(r->gateway->metrics, r->upstream, fault);
 }
 
+/* The wait of the fiber's own is over, for the client's sake (alive_wait), and the upstream has all the time it had. */
+static bool is_own_time(const struct request *r, const struct sg_error *err)
+{
+    int64_t own = fiber_deadline(fiber_self());
+    return err->code == SG_E_TIMEOUT && own < r->deadline && clock_ms() >= own;
+}
+
 /* A fault of the connection: the detail is kept for the log, the client hears what it can use. */
 static int hide_detail(struct request *r, struct sg_error *err)
 {
+    if (is_own_time(r, err)) {
+        return err->code;
+    }
     count_fault(r, 0, err->code);
     if (err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
     }
     snprintf(r->cause, sizeof r->cause, "%.511s", err->message);
+    if (err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline) {
+        return error_set(err, SG_E_TIMEOUT, "The request took too long.");
+    }
     return err->code == SG_E_TIMEOUT
                ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
                : error_set(err, SG_E_UNAVAILABLE,
@@ -195,6 +213,7 @@ static int begin_plugin(struct upstream_call *call, struct str body, bool stream
     }
     *turn = (struct sg_turn){
         .surface = r->route.surface_name, .json = copy, .json_len = body.len, .stream = stream};
+    call->silent_until = deadline_in(r->upstream->first_byte_ms);
     call_start(call->plugin, invoke_turn, turn);
     return 0;
 }
@@ -244,13 +263,30 @@ static int plugin_head(struct upstream_call *call, struct str text, struct sg_er
     return 0;
 }
 
+/* A plugin may be silent as long as a server. May be called again after a time-out of the fiber's own. */
+static int plugin_wait(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
+{
+    struct fiber *self = fiber_self();
+    int64_t own = fiber_deadline(self);
+    fiber_set_deadline(self, deadline_min(own, call->silent_until));
+    int rc = call_next(call->plugin, ret);
+    fiber_set_deadline(self, own);
+    if (rc >= 0) {
+        call->silent_until = deadline_in(call->request->upstream->silence_ms);
+        return rc;
+    }
+    bool is_silent = rc == -SG_E_TIMEOUT && clock_ms() >= call->silent_until;
+    return -error_set(
+        err, -rc, is_silent ? "the plugin was silent for too long" : "The request was given up.");
+}
+
 /* The next output of a plugin that matters here. 1: data, 0: the end, < 0: minus the failure's code. */
 static int plugin_next(struct upstream_call *call, struct call_output *ret, struct sg_error *err)
 {
     for (;;) {
-        int rc = call_next(call->plugin, ret);
+        int rc = plugin_wait(call, ret, err);
         if (rc < 0) {
-            return -error_set(err, -rc, "The request was given up.");
+            return rc;
         }
         if (rc == 1 && ret->kind != SG_OUT_DATA && ret->kind != SG_OUT_HEAD) {
             continue;
@@ -341,24 +377,18 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
     return 0;
 }
 
-int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+int upstream_call_hold(struct upstream_call *call, struct sg_error *err)
 {
-    if (call->plugin == NULL) {
-        int rc = fetch_read(call->fetch, ret_piece, err);
-        call->is_broken = rc == SG_E_UNAVAILABLE;
-        return rc == 0 ? 0 : hide_detail(call->request, err);
-    }
-    if (call->held.len > 0) {
-        *ret_piece = call->held;
-        call->held = (struct str){0};
-        return 0;
-    }
+    return call->plugin != NULL ? 0 : upstream_call_read(call, &call->held, err);
+}
+
+static int read_plugin(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+{
     struct call_output output;
     do {
         int rc = plugin_next(call, &output, err);
         if (rc < 0) {
-            call->is_broken = err->code == SG_E_UNAVAILABLE;
-            return hide_detail(call->request, err);
+            return -rc;
         }
         if (rc == 0) {
             *ret_piece = (struct str){0};
@@ -369,15 +399,47 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
     return 0;
 }
 
-void upstream_call_drain(struct upstream_call *call)
+/* An upstream that always has more, or a client that takes it slowly, would never let a wait see the request's end. */
+static int read_piece(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
 {
+    if (call->held.len > 0) {
+        *ret_piece = call->held;
+        call->held = (struct str){0};
+        return 0;
+    }
+    if (clock_ms() >= call->request->deadline) {
+        return error_set(err, SG_E_TIMEOUT, "the answer was not over by the request's deadline");
+    }
+    return call->plugin != NULL ? read_plugin(call, ret_piece, err)
+                                : fetch_read(call->fetch, ret_piece, err);
+}
+
+int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+{
+    int rc = read_piece(call, ret_piece, err);
+    call->is_broken = rc == SG_E_UNAVAILABLE;
+    return rc == 0 ? 0 : hide_detail(call->request, err);
+}
+
+/* Reads on for so long at most, up to the end or until `into` is full (NULL: what comes is not needed). How that fails
+ * is no fault of its own: what counts of the answer is known. */
+static void read_rest(struct upstream_call *call, int64_t ms_max, struct buf *into)
+{
+    struct request *r = call->request;
     struct str piece;
     struct sg_error ignored = {0};
-    int64_t until = deadline_in(DRAIN_MS);
-    fiber_set_deadline(fiber_self(), deadline_min(until, call->request->deadline));
-    while (clock_ms() < until && upstream_call_read(call, &piece, &ignored) == 0 && piece.len > 0) {
+    int64_t until = deadline_min(deadline_in(ms_max), r->deadline);
+    fiber_set_deadline(fiber_self(), until);
+    while (clock_ms() < until && read_piece(call, &piece, &ignored) == 0 && piece.len > 0 &&
+           (into == NULL || buf_append_str(into, piece))) {
     }
-    fiber_set_deadline(fiber_self(), call->request->deadline);
+    fiber_set_deadline(fiber_self(), r->deadline);
+    r->cause[0] = '\0'; /* a plugin's words about its end */
+}
+
+void upstream_call_drain(struct upstream_call *call)
+{
+    read_rest(call, DRAIN_MS, NULL);
 }
 
 void upstream_call_end(struct upstream_call *call)
@@ -436,11 +498,7 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
 {
     struct request *r = call->request;
     struct buf body = {.max = ERROR_BODY_BYTES_MAX};
-    struct sg_error ignored = {0};
-    struct str piece;
-    while (!body.overflow && upstream_call_read(call, &piece, &ignored) == 0 && piece.len > 0) {
-        (void)buf_append_str(&body, piece); /* what does not fit is not needed */
-    }
+    read_rest(call, ERROR_BODY_MS, &body);
     int code = call->status == 429  ? SG_E_LIMIT
                : call->status < 500 ? SG_E_INVALID
                                     : SG_E_UNAVAILABLE;

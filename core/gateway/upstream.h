@@ -9,8 +9,10 @@ struct upstream_call {
     struct request *request;
     struct fetch *fetch;    /* an HTTP upstream's */
     struct sg_call *plugin; /* an upstream plugin's */
-    struct str held;        /* a plugin's first piece, read for want of a head */
+    struct str
+        held; /* the first piece: a plugin's, read for want of a head, or one that was waited for */
     int64_t began_us;
+    int64_t silent_until; /* a plugin's next word must come before */
     int status;
     const struct fetch_field *fields;
     size_t fields_count;
@@ -25,6 +27,8 @@ int upstream_call_begin(struct request *, struct str body, bool intercepted,
                         struct upstream_call *ret, struct sg_error *err);
 /* Waits for status and fields. */
 int upstream_call_head(struct upstream_call *, struct sg_error *err);
+/* Waits for the first piece, which the next reading gives: what fails before it has not yet begun an answer. */
+int upstream_call_hold(struct upstream_call *, struct sg_error *err);
 /* Waits for the next piece; an empty one is the orderly end. */
 int upstream_call_read(struct upstream_call *, struct str *ret_piece, struct sg_error *err);
 /* The answer is whole: gives its transfer a moment to end in good order, so that the connection can serve again. An

@@ -411,6 +411,12 @@ const struct http_head *http_request_head(const struct http_exchange *exchange)
     return &exchange->head;
 }
 
+bool http_client_has_left(const struct http_exchange *exchange)
+{
+    CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
+    return exchange->connection->is_gone;
+}
+
 const char *http_client_address(const struct http_exchange *exchange)
 {
     CHECK_MAGIC(exchange, EXCHANGE_MAGIC);

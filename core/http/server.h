@@ -82,6 +82,9 @@ int http_answer_end(struct http_exchange *, struct sg_error *err);
 /* Breaks the connection off: for a relayed answer that was cut short, so that the client sees it as cut. */
 void http_answer_abort(struct http_exchange *);
 
+/* The client has closed or reset its connection, or its sending side. If a fiber is cancelled without that, it is the
+ * server that ends, and there is somebody to be told. */
+bool http_client_has_left(const struct http_exchange *);
 int http_answer_status(const struct http_exchange *);     /* 0: nothing sent yet */
 uint64_t http_answer_bytes(const struct http_exchange *); /* body bytes sent */
 

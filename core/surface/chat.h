@@ -122,11 +122,11 @@ struct chat_turn {
     struct arena *arena;
     const struct chat_request *request; /* whose functions have names that may come in pieces */
     bool is_stream, whole, done, has_text;
-    bool text_begun; /* the separator from earlier text is behind us */
-    bool text_given; /* the client has, or will have, its text */
-    size_t kept_bytes;
-    struct sse_reader reader; /* of a stream */
-    struct buf json;          /* a JSON answer, and what it says: */
+    bool text_begun;                 /* the separator from earlier text is behind us */
+    bool text_given;                 /* the client has, or will have, its text */
+    size_t kept_bytes, stream_bytes; /* of the message; of all that came */
+    struct sse_reader reader;        /* of a stream */
+    struct buf json;                 /* a JSON answer, and what it says: */
     struct chat_chunk answer;
     struct buf text; /* inner text */
     struct chat_field *fields;

@@ -52,9 +52,18 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
     }
 }
 
+static int too_large(struct sg_error *err)
+{
+    return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
+                     LIMIT_BODY_BYTES / MIB);
+}
+
 /* Whatever is wrong with an upstream's answer is not the client's fault. */
 static int not_understood(struct sg_error *err)
 {
+    if (err->code == SG_E_UNAVAILABLE) { /* understood well enough to say so */
+        return err->code;
+    }
     char cause[sizeof err->message];
     memcpy(cause, err->message, sizeof cause);
     return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer cannot be understood: %s",
@@ -161,7 +170,7 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
         struct json_value value = members[i].value;
         turn->kept_bytes += members[i].key_raw.len + value.raw.len;
         if (turn->kept_bytes > LIMIT_BODY_BYTES) {
-            return error_set(err, SG_E_LIMIT, "more than %zu MiB", LIMIT_BODY_BYTES / MIB);
+            return too_large(err);
         }
         if (str_is(members[i].key, "content")) {
             if (value.type == JSON_STRING) {
@@ -238,11 +247,7 @@ static int chunk_take(struct chat *chat, const struct chat_chunk *chunk, struct 
         chat_chunk_pass(chat, chunk, scratch, out);
         chat_calls_release(chat, false, out);
     }
-    if (turn->held.overflow) {
-        return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
-                         LIMIT_BODY_BYTES / MIB);
-    }
-    return SG_OK;
+    return turn->held.overflow ? too_large(err) : SG_OK;
 }
 
 static int event_read(struct chat *chat, struct sse_event event, struct arena *scratch,
@@ -277,6 +282,11 @@ static int stream_feed(struct chat *chat, struct str bytes, struct buf *out, str
 {
     struct chat_turn *turn = chat->turn;
     int code = SG_OK;
+    turn->stream_bytes += bytes.len;
+    if (turn->stream_bytes > LIMIT_TURN_BYTES) {
+        return error_set(err, SG_E_UNAVAILABLE, "the upstream's stream is larger than %zu MiB",
+                         LIMIT_TURN_BYTES / MIB);
+    }
     while (bytes.len > 0 && code == SG_OK) {
         size_t used = 0;
         struct sse_event event;
@@ -302,11 +312,7 @@ int chat_turn_feed(struct surface_exchange *exchange, struct str bytes, struct b
     if (chat->turn->is_stream) {
         return stream_feed(chat, bytes, out, err);
     }
-    if (!buf_append_str(&chat->turn->json, bytes)) {
-        return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
-                         LIMIT_BODY_BYTES / MIB);
-    }
-    return SG_OK;
+    return buf_append_str(&chat->turn->json, bytes) ? SG_OK : too_large(err);
 }
 
 /* ---- a JSON answer ---- */
@@ -321,7 +327,7 @@ static int answer_scan(struct chat_turn *turn, struct chat_chunk *ret, struct sg
         return code;
     }
     if (!ret->has_delta) {
-        error_set(err, SG_E_UNAVAILABLE, "it has no choice with a message");
+        error_set(err, SG_E_INVALID, "it has no choice with a message");
         return not_understood(err);
     }
     return SG_OK;

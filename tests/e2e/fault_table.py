@@ -33,6 +33,7 @@ SILENT = Failure(504, LATE)
 NONSENSE = Failure(502, re.compile(r"^the upstream's answer cannot be understood: "))
 UNFINISHED = Failure(502, "the upstream's stream ended before its answer was whole")
 TOO_LARGE = Failure(502, "the upstream's answer is larger than 32 MiB")
+STREAM_TOO_LARGE = Failure(502, "the upstream's stream is larger than 256 MiB")
 EVENT_TOO_LARGE = Failure(502, "the upstream sent an event of more than 8 MiB")
 FELL_OVER = Failure(503, "the model fell over")
 TOO_LONG = Failure(504, "The request took too long.")
@@ -53,7 +54,8 @@ UPSTREAM = {
 RELAYED = {
     "first": {"cut": BROKEN, "reset": BROKEN, "hang": SILENT, "slow": GOOD, "garbage": BROKEN, "flood": BROKEN},
     "head": {"cut": BROKEN, "reset": BROKEN, "hang": SILENT, "slow": GOOD, "garbage": BROKEN, "flood": BROKEN},
-    "begun": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": PASSED, "flood": (PASSED, None)},
+    "begun": {"cut": (BROKEN, CUT), "reset": (BROKEN, CUT), "hang": (SILENT, CUT), "slow": GOOD, "garbage": PASSED,
+              "flood": (PASSED, None)},
     "mid": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": PASSED, "flood": (PASSED, None)},
     "last": {"cut": CUT, "reset": CUT, "hang": CUT, "slow": GOOD, "garbage": (PASSED, CUT), "flood": (PASSED, None)},
     "end": {"cut": GOOD, "reset": GOOD, "hang": GOOD, "garbage": GOOD, "flood": GOOD},
@@ -64,7 +66,8 @@ STATUSES = {400: refused(400), 401: OPERATORS_KEY, 403: refused(403), 404: refus
             500: refused(500), 502: refused(502), 503: refused(503), 504: refused(504), 529: refused(529),
             302: Failure(502, "the model says 302", "its_code"), 304: plainly(304), 204: NONSENSE}
 
-# (what it is, the words of the wish, the outcome)
+# (what it is, the words of the wish, the outcome); `only`: in that mode, `costly`: not also with text before the call,
+# `short`: the request has one second
 OTHERS = [(f"status {status}", {"fault": "status", "status": status}, outcome) for status, outcome in STATUSES.items()]
 OTHERS += [
     ("status 429 with a long Retry-After", {"fault": "status", "status": 429, "after": 30}, refused(429, retry_after="30")),
@@ -84,7 +87,25 @@ OTHERS += [
     ("an unframed answer without end", {"fault": "flood", "at": "mid", "framing": "close"}, (TOO_LARGE, EVENT_TOO_LARGE)),
     ("an error event at once", {"fault": "error_event", "at": "begun", "only": "stream"}, FELL_OVER),
     ("an error event in the middle", {"fault": "error_event", "at": "mid", "only": "stream"}, FELL_OVER),
-    ("events until time is up", {"fault": "chatter", "at": "mid", "only": "stream", "short": True}, TOO_LONG),
+    ("words until time is up", {"fault": "drip", "at": "mid", "only": "stream", "short": True}, TOO_LONG),
+    ("words until time is up, unasked", {"fault": "drip", "at": "mid", "sse": 1, "only": "plain", "short": True}, TOO_LONG),
+    ("words without end", {"fault": "chatter", "at": "mid", "only": "stream", "costly": True}, TOO_LARGE),
+    ("words without end, unasked", {"fault": "chatter", "at": "mid", "sse": 1, "only": "plain"}, TOO_LARGE),
+    ("a whole stream, unasked", {"fault": "cut", "at": "end", "sse": 1, "only": "plain"}, GOOD),
+    ("half a stream, unasked", {"fault": "cut", "at": "mid", "sse": 1, "only": "plain"}, BROKEN),
+    ("comments without end", {"fault": "nothings", "at": "mid", "costly": True}, (NONSENSE, STREAM_TOO_LARGE)),
+]
+
+# The same where no interceptor takes part: what an upstream answers is the client's, but not its redirects.
+OTHERS_RELAYED = [(f"status {status}", {"fault": "status", "status": status}, outcome) for status, outcome in {
+    **STATUSES, 401: refused(401), 204: None}.items() if outcome]
+OTHERS_RELAYED += [
+    ("status 429 with Retry-After", {"fault": "status", "status": 429, "after": 30}, refused(429, retry_after="30")),
+    ("status 503 with Retry-After", {"fault": "status", "status": 503, "after": 1}, refused(503, retry_after="1")),
+    ("heads without end that say 'wait'", {"fault": "continues"}, BROKEN),
+    ("another protocol", {"fault": "upgrade"}, BROKEN),
+    ("an error whose body hangs", {"fault": "error_hangs", "model": "hasty"}, CUT),
+    ("words until time is up", {"fault": "drip", "at": "mid", "only": "stream", "short": True}, CUT),
 ]
 
 # (what it is, the model, the outcome): before anything is sent
@@ -105,26 +126,38 @@ MOCK = {
 }
 
 MADE = {"create": 1, "run": 1, "destroy": 1}
+DIED = {"create": 1, "run": 1, "die": 1}
+FAILED = {"create_failed": 1}
+UNUSED = {"create": 1, "destroy": 1}
 NOT_MADE = "[sandbox unavailable] The sandbox could not be made."
+IN_USE = "[sandbox unavailable] All sandboxes are in use, and none became free in time."
 
 # (step, fault, the model that has such a sandbox, the code, what the model is told, what the journals say)
 SANDBOX = [
-    ("container create", "refuse", "create-refuse", "x=1", NOT_MADE, {"create_failed": 1}),
-    ("container create", "limit", "create-limit", "x=1", re.compile(r"^\[sandbox unavailable\] "), {"create_failed": 1}),
-    ("container create", "garbage", "create-garbage", "x=1", NOT_MADE, {"create": 1, "destroy": 1}),
-    ("container create", "a failure after the handle", "create-fails-late", "x=1", NOT_MADE, {"create": 1, "destroy": 1}),
+    ("container create", "refuse", "create-refuse", "x=1", NOT_MADE, FAILED),
+    ("container create", "limit", "create-limit", "x=1", IN_USE, FAILED),
+    ("container create", "garbage", "create-garbage", "x=1", NOT_MADE, {}),
+    ("container create", "a failure after the handle", "create-fails-late", "x=1", NOT_MADE, {**UNUSED, **FAILED}),
     ("container create", "slow", "create-slow", "print(7)", "7", MADE),
     ("run start", "refuse", "net", "refuse", "[sandbox unavailable] The sandbox failed.", MADE),
-    ("run start", "limit", "net", "limit", re.compile(r"^\[sandbox unavailable\] too many runs"), MADE),
-    ("run start", "gone before", "net", "gone_before", re.compile(r"^\[sandbox failed\] "), None),
+    ("run start", "limit", "net", "limit", "[sandbox unavailable] The sandbox is at its limit.", MADE),
+    ("run start", "gone each time", "net", "gone_before", re.compile(r"^\[sandbox failed\] "),
+     {"create": 3, "run": 3, "die": 3}),
     ("run", "slow", "net", "slow", "slowly", MADE),
     ("run", "an exception", "net", "raise", re.compile(r"ValueError"), MADE),
-    ("run", "the container dies", "net", "die", re.compile(r"^so far\n\[sandbox failed\] "), {"create": 1, "run": 1, "die": 1}),
+    ("run", "the container dies", "net", "die", re.compile(r"^so far\n\[sandbox failed\] "), DIED),
     ("run", "hang", "short-runs", "hang", re.compile(r"^so far\n\[timed out\] "), MADE),
     ("run", "cut", "net", "cut", "half o\n[sandbox unavailable] The sandbox failed.", MADE),
-    ("run", "output without end", "net", "flood", re.compile(r"\[output limit\] the run gave more than 10 MiB"), None),
+    ("run", "output without end", "net", "flood", re.compile(
+        r"\n\[output limit\] the run gave more than 10 MiB of output and was ended; print less$"), None),
     ("result", "garbage", "net", "garbage", re.compile(r"^ok "), MADE),
     ("result", "much of it", "net", "huge", re.compile(r"^0123456789.*\d{5}.*0123456789$", re.S), MADE),
-    ("delete", "refuse twice", "destroy-refuse", "print(7)", "7", None),
     ("delete", "slow", "destroy-slow", "print(7)", "7", MADE),
+]
+
+# Faults that a gateway has so many times only: (step, fault, model, code, what the model is told, what the journals say)
+SANDBOX_ONCE = [
+    ("delete", "hang", "destroy-hang", "print(7)", "7", MADE),
+    ("delete", "refuse twice", "destroy-refuse", "print(7)", "7", {**MADE, "destroy_failed": 2}),
+    ("run start", "gone once", "net", "print(7)#gone_once", "7", {"create": 2, "run": 2, "die": 1, "destroy": 1}),
 ]

@@ -7,10 +7,11 @@ and the tool's result in the second. It keeps no state between requests, so whoe
 
 Places in an answer (`at`): first (nothing is sent), head (half of the head), begun (the whole head), mid (half of the
 body), last (all but the end of its framing), end (everything). An answer is framed by its length, a stream by chunks;
-with `framing=close` either by the end of the connection."""
+with `framing=close` either by the end of the connection. With `sse=1` it streams although it was not asked to."""
 import json
 import socket
 import struct
+import threading
 import time
 
 from upstream import Upstream, answer, streamed
@@ -46,7 +47,7 @@ class Model:
 
     def __init__(self, body, wished):
         self.turn = turn_of(body)
-        self.is_stream = bool(body.get("stream"))
+        self.is_stream = bool(body.get("stream")) or "sse" in wished
         can_call = any(tool.get("function", {}).get("name") == "code_interpreter" for tool in body.get("tools", []))
         say = wished.get("say") or None
         if self.turn == 2:
@@ -133,35 +134,64 @@ class Faulty:
 
     def garbage(self, place):
         """Bytes that are no part of an answer: of a head, of the framing, or framed well and without meaning."""
-        self.send(place)
+        noise = NOISE * 8
         if place in ("begun", "mid") and self.is_chunked:
-            self.connection.send(self.framed(b"data: " + NOISE.replace(b"\r\n", b"") + b"\n\n") + b"0\r\n\r\n")
+            noise = self.framed(b"data: " + NOISE.replace(b"\r\n", b"") + b"\n\n") + b"0\r\n\r\n"
         elif place in ("begun", "mid"):
             rest = len(self.until("end")) - len(self.until(place))
-            self.connection.send((NOISE * (rest // len(NOISE) + 1))[:rest])
-        else:
-            self.connection.send(NOISE * 8)
+            noise = (NOISE * (rest // len(NOISE) + 1))[:rest]
+        self.connection.send(self.until(place) + noise)
         return False
 
     def flood(self, place):
         """Without end: fields of a head, text of a body, one event that never ends."""
-        self.send(place)
         if place in ("first", "head"):
-            self.connection.send(b"HTTP/1.1 200 OK\r\n" if place == "first" else b"")
             piece = b"X-More: " + b"a" * 1000 + b"\r\n"
+            self.connection.send(b"HTTP/1.1 200 OK\r\n" if place == "first" else self.until(place) + piece)
         else:
             piece = self.framed(b"a" * 65536)
+            self.connection.send(self.until(place) + piece)
         while True:  # until the gateway closes
             self.connection.send(piece)
+
+    def words(self, size):
+        """One more good event, with that many bytes of text."""
+        event = json.loads(self.body[1][6:])
+        event["choices"] = [{"index": 0, "delta": {"content": "chatter " * (size // 8)}, "finish_reason": None}]
+        return self.framed(b"data: " + json.dumps(event).encode() + b"\n\n")
 
     def chatter(self, place):
         """Good events without end."""
         self.send(place)
-        event = json.loads(self.body[1][6:]) if self.model.is_stream else {}
-        event["choices"] = [{"index": 0, "delta": {"content": "chatter " * 512}, "finish_reason": None}]
-        piece = self.framed(b"data: " + json.dumps(event).encode() + b"\n\n")
+        piece = self.words(1 << 18)
         while True:
             self.connection.send(piece)
+
+    def drip(self, place):
+        """Good events without end, one after the other, so that nobody waits for long."""
+        self.send(place)
+        self.connection.sock.settimeout(0.02)
+        while True:
+            try:
+                if self.connection.sock.recv(1) == b"":
+                    return False
+            except TimeoutError:
+                self.connection.send(self.words(8))
+
+    def nothings(self, place):
+        """Comments without end."""
+        self.send(place)
+        piece = self.framed(b": nothing\n\n" * 8192)
+        while True:
+            self.connection.send(piece)
+
+    def long(self, place):
+        """A whole answer with some MiB of text in the middle."""
+        self.send(place)
+        for _ in range(64):
+            self.connection.send(self.words(1 << 16))
+        self.connection.send(self.until("end")[len(self.until(place)):])
+        return True
 
     def status(self, _):
         """An answer with another status, and an error body of the asked form."""
@@ -199,21 +229,31 @@ class Faulty:
         return False
 
 
-def serve_turn(connection):
-    """The turn of an `Upstream` that answers every request by its own wish."""
-    if connection.request.method != "POST":
-        connection.head(404, [("Content-Length", 0)])
-        return True
-    wished = wish_of(connection.request.json)
-    faulty = Faulty(connection, wished)
-    fault = wished.get("fault")
-    if fault is None or int(wished.get("turn", 1)) != faulty.model.turn:
-        return faulty.send()
-    return getattr(faulty, fault)(wished.get("at", "first"))
+class FaultyUpstream(Upstream):
+    """An upstream that answers every request by its own wish."""
 
+    def __init__(self):
+        super().__init__(forever=self.serve_turn)
+        self.busy = 0  # answers under way
 
-def faulty_upstream():
-    return Upstream(forever=serve_turn)
+    def serve_turn(self, connection):
+        if connection.request.method != "POST":
+            connection.head(404, [("Content-Length", 0)])
+            return True
+        wished = wish_of(connection.request.json)
+        faulty = Faulty(connection, wished)
+        fault = wished.get("fault")
+        if fault is None or int(wished.get("turn", 1)) != faulty.model.turn:
+            return faulty.send()
+        self.count(1)
+        try:
+            return getattr(faulty, fault)(wished.get("at", "first"))
+        finally:
+            self.count(-1)
+
+    def count(self, change):
+        with self.lock:
+            self.busy += change
 
 
 class Closed:
@@ -226,6 +266,34 @@ class Closed:
 
     def close(self):
         self.sock.close()
+
+
+class Other:
+    """A server of another protocol: it says the same to whoever connects, and closes."""
+
+    def __init__(self, words=b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"):
+        self.words = words
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+                with sock:
+                    sock.recv(65536)
+                    sock.sendall(self.words)
+            except OSError:
+                if self.listener.fileno() < 0:
+                    return
+
+    def close(self):
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # nobody listens any more
+        self.listener.close()
 
 
 class Full:

@@ -5,11 +5,12 @@ import resource
 import signal
 import socket
 import subprocess
+import threading
 import unittest
 
-from client import Wire, body_of, chat, get
+from client import TOOL, Wire, body_of, chat, get
 from harness import BINARY, E2E, PATIENCE, main, poll, run, to_yaml
-from upstream import answer, code
+from upstream import answer, code, streamed
 
 MOCK = {"auth": {"mode": "none"}, "upstreams": [{"name": "mock", "plugin": "mock", "models": ["mock"]}]}
 
@@ -79,6 +80,42 @@ class Lifecycle(E2E):
             wire.read_all()
         gateway.stop(quiet=False)
         self.assertEqual(gateway.journal.live()[-1], 0)
+
+    def cut_short(self, *turns, ready, **body):
+        """The answer to a request that the end of the gateway finds at work, and its line in the log."""
+        gateway = self.serve(self.upstream(*turns), rules=[{"when": "forever", "delay": "1h"}], server={"drain": "100ms"})
+        with Wire(gateway) as wire:
+            wire.post(body_of("x", **body))
+            ready(gateway)
+            gateway.signal()
+            reply = wire.answer()
+        gateway.stop(quiet=False)
+        return reply, gateway.wait_event("request")
+
+    def test_a_client_hears_that_its_code_had_run_when_the_gateway_ended(self):
+        message = "The gateway is shutting down."
+        reply, line = self.cut_short(code("forever"), ready=lambda gateway: gateway.journal.wait("run"))
+        self.assertEqual((reply.status, reply.error["message"], reply.error["code"]), (424, message, "failed_after_run"))
+        self.assertEqual(reply.get("x-should-retry"), "false")
+        self.assertEqual((line["status"], line["message"]), ("424", message))
+        said = streamed("Look.", calls=[("c", "code_interpreter", {"code": "forever"})])
+        reply, _ = self.cut_short(said, ready=lambda gateway: gateway.journal.wait("run"), stream=True)
+        self.assertEqual((reply.events[-1], reply.stream_text), ("[DONE]", "Look."))
+        self.assertEqual((reply.events[-2]["error"]["message"], reply.events[-2]["error"]["code"]), (message, "failed_after_run"))
+
+    def test_a_client_hears_that_it_may_try_again_when_nothing_had_run(self):
+        arrived = threading.Event()
+
+        def never_answers(connection):
+            arrived.set()
+            connection.wait_closed()
+        for tools in ((TOOL,), ()):
+            arrived.clear()
+            reply, line = self.cut_short(never_answers, ready=lambda _: arrived.wait(PATIENCE), tools=tools)
+            self.assertEqual((reply.status, reply.error["message"]), (503, "The gateway is shutting down."))
+            self.assertEqual((reply.get("retry-after"), reply.get("x-should-retry")), ("1", None))
+            self.assertRegex(reply.get("x-request-id"), "^req_")
+            self.assertEqual(line["status"], "503")
 
     def test_sessions_are_deleted_at_the_end(self):
         gateway = self.serve(self.upstream(code("x = 1"), answer("a"), code("x = 2"), answer("b")))

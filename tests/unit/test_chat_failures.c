@@ -1,5 +1,6 @@
 /* Upstreams that fail, lie or flood on chat: what the surface says, and that nothing is run or kept beyond its bounds. */
 #include "base/check.h"
+#include "base/limits.h"
 #include "chat_bench.h"
 
 #define STREAM_BODY \
@@ -175,6 +176,53 @@ static void an_event_over_its_bound_is_refused(void)
     CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream sent an event of more than 8 MiB");
 }
 
+/* Feeds the same piece until it is refused; how many bytes were taken. */
+static size_t feed_without_end(struct bench *b, struct str piece)
+{
+    size_t taken = 0;
+    surface_chat.turn_begin(b->exchange, true);
+    while (surface_chat.turn_feed(b->exchange, piece, &b->out, &b->err) == SG_OK) {
+        taken += piece.len;
+        buf_reset(&b->out); /* written to the client */
+    }
+    return taken;
+}
+
+static void words_without_end_are_refused(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, "{\"model\":\"m\",\"messages\":[]}"); /* not streaming: nothing is passed on */
+    BUF_CLEANUP struct buf text = {0};
+    buf_puts(&text, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"");
+    for (size_t i = 0; i < 1 << 20; i++) {
+        buf_putc(&text, 'w');
+    }
+    buf_puts(&text, "\"}}]}\n\n");
+    size_t taken = feed_without_end(&b, buf_str(&text));
+    CU_ASSERT_EQUAL(b.err.code, SG_E_UNAVAILABLE);
+    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_EQUAL(taken / text.len, 31);
+}
+
+/* Neither comments nor empty deltas are kept: they are bounded too. */
+static void a_stream_that_says_nothing_is_bounded(void)
+{
+    static const char *const nothings[] = {": x", "data: {\"choices\":[{\"delta\":{}}],\"pad\":\""};
+    for (size_t i = 0; i < COUNT_OF(nothings); i++) {
+        BENCH_CLEANUP struct bench b = bench_new(0);
+        bench_open(&b, STREAM_BODY);
+        BUF_CLEANUP struct buf text = {0};
+        buf_puts(&text, nothings[i]);
+        while (text.len < (4 << 20) - 4) {
+            buf_putc(&text, 'p');
+        }
+        buf_puts(&text, i == 0 ? "pp\n\n" : "\"}\n\n");
+        CU_ASSERT_EQUAL(feed_without_end(&b, buf_str(&text)), LIMIT_TURN_BYTES);
+        CU_ASSERT_EQUAL(b.err.code, SG_E_UNAVAILABLE);
+        CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's stream is larger than 256 MiB");
+    }
+}
+
 static void a_plain_answer_over_its_bound_is_refused(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(1 << 20);
@@ -238,6 +286,8 @@ static const struct test tests[] = {
     TEST(keep_alives_are_comments),
     TEST(held_text_is_bounded),
     TEST(an_event_over_its_bound_is_refused),
+    TEST(words_without_end_are_refused),
+    TEST(a_stream_that_says_nothing_is_bounded),
     TEST(a_plain_answer_over_its_bound_is_refused),
     TEST(results_too_large_for_a_request_are_refused),
     TEST(an_absurd_id_is_not_repeated),

@@ -1,7 +1,7 @@
 """Everything that can fail at an upstream, at every place of its answer, in every form in which a client may ask: the
 right answer, nothing left behind, and the next request works. The table is in fault_table.py, its faults in faulty.py."""
 from fault_bench import SHORT_HEADER, Bench, Row, check_failed, check_good
-from fault_table import CONNECT, CUT, GOOD, MADE, MOCK, OTHERS, PASSED, RELAYED, TOO_LONG, UPSTREAM
+from fault_table import CONNECT, CUT, GOOD, MADE, MOCK, OTHERS, OTHERS_RELAYED, PASSED, RELAYED, TOO_LONG, UPSTREAM
 from harness import main
 
 SAID = "Look.\n\nDone: 42"  # all that a client may be told, of which a failure leaves a part
@@ -18,6 +18,7 @@ def intercepted(step, fault, mode, say, turn, words, outcome):
     words = dict(words)
     model, short = words.pop("model", "net"), words.pop("short", False)
     words.pop("only", None)
+    words.pop("costly", None)
     ran = turn == 2
 
     def visit(lane):
@@ -38,13 +39,14 @@ def intercepted(step, fault, mode, say, turn, words, outcome):
 
 def relayed(step, fault, mode, words, outcome):
     words = dict(words)
-    model = words.pop("model", "net")
+    model, headers = words.pop("model", "net"), SHORT_HEADER if words.pop("short", False) else None
+    words.pop("only", None)
 
     def visit(lane):
-        reply = lane.wish(mode, model, tools=False, **words)
+        reply = lane.wish(mode, model, headers, tools=False, **words)
         case = lane.case
         if outcome is CUT:
-            case.assertEqual(reply.status, 200, reply)
+            case.assertEqual(reply.status, 500 if fault.startswith("an error") else 200, reply)
             case.assertIsNotNone(reply.cut, reply)
         elif outcome is GOOD:
             case.assertEqual((reply.status, reply.cut), (200, None), reply)
@@ -52,8 +54,10 @@ def relayed(step, fault, mode, words, outcome):
         elif outcome is PASSED:
             case.assertEqual((reply.status, reply.cut), (200, None), reply)
         else:
-            check_failed(case, reply, outcome.status, outcome.message)
+            check_failed(case, reply, outcome.status, outcome.message, code=outcome.code)
             case.assertFalse(reply.is_stream)
+            if outcome.retry_after is not None:
+                case.assertEqual(reply.get("retry-after"), outcome.retry_after, reply)
     return Row(step, fault, f"relayed {mode}", visit, grown={})
 
 
@@ -79,8 +83,15 @@ def of_others():
     for fault, words, outcome in OTHERS:
         for mode, say in MODES:
             for turn in (1, 2):
-                if words.get("only", mode) == mode:
+                if words.get("only", mode) == mode and not (words.get("costly") and say):
                     yield intercepted("upstream", fault, mode, say, turn, words, for_mode(outcome, mode))
+
+
+def of_others_relayed():
+    for fault, words, outcome in OTHERS_RELAYED:
+        for mode in ("plain", "stream"):
+            if words.get("only", mode) == mode:
+                yield relayed("upstream", fault, mode, words, outcome)
 
 
 def of_connect():
@@ -99,12 +110,14 @@ def of_mock(fault, mode, turn, outcome):
     return Row("mock model", fault, f"{mode}, turn {turn}", visit, grown=MADE if turn == 2 else {})
 
 
-class Faults(Bench):
+class Places(Bench):
     def test_what_an_upstream_may_do_wrong_at_every_place_of_its_answer(self):
         self.run_rows([*of_places(), *of_places_relayed()])
 
+
+class Others(Bench):
     def test_what_else_an_upstream_may_do_wrong(self):
-        self.run_rows([*of_connect(), *of_others()])
+        self.run_rows([*of_connect(), *of_others(), *of_others_relayed()])
 
     def test_what_the_mock_model_does_wrong(self):
         self.run_rows([of_mock(fault, mode, turn, for_mode(outcome, mode)) for fault, outcome in MOCK.items()
