@@ -116,6 +116,9 @@ void answer_failure(struct request *r, const struct sg_error *failure)
     if (status == 405) {
         fields[count++] = (struct http_answer_field){STR("allow"), str_of(r->route.allow)};
     }
+    if (status == 503 && r->retry_after.len == 0) {
+        r->retry_after = STR("1"); /* of our own: what is in progress now may be over then */
+    }
     if (r->retry_after.len > 0) {
         fields[count++] = (struct http_answer_field){STR("retry-after"), r->retry_after};
     } else if (status == 503) {

@@ -27,6 +27,15 @@ static int invoke_request(const struct instance *instance, struct sg_call *call,
                                                   err);
 }
 
+/* The request has gone on without it, and so nobody else will say that it is over. */
+static void request_late(const struct instance *instance, void *arguments, int code)
+{
+    const struct hook_arguments *a = arguments;
+    if (code == 0 && instance->plugin->interceptor->done != NULL) {
+        instance->plugin->interceptor->done(instance->self, a->state);
+    }
+}
+
 static bool wants_request(const struct interceptor *interceptor, const struct request *r)
 {
     return interceptor->instance->plugin->interceptor->request != NULL &&
@@ -55,6 +64,13 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
 {
     BUF_CLEANUP struct buf text = {.max = LIMIT_BODY_BYTES};
     struct sg_call *call = call_new(interceptor->instance, "request", NULL, r->id, r->deadline);
+    call_set_identity(call, r->identity);
+    call_set_late(call, request_late);
+    int rc = call_hold(call, r->body.raw.len, err);
+    if (rc != 0) {
+        call_unref(call);
+        return rc;
+    }
     struct hook_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
     char *json = arena_copy(call_arena(call), r->body.raw);
     if (arguments == NULL || json == NULL) {
@@ -63,7 +79,7 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
     }
     *arguments = (struct hook_arguments){.json = json, .len = r->body.raw.len};
     call_start(call, invoke_request, arguments);
-    int rc = follow(call, &text, err);
+    rc = follow(call, &text, err);
     struct sg_error failure = {0};
     if (call_result(call, &failure) == 0) {
         struct hook_state *hook = arena_get(r->arena, sizeof *hook);

@@ -75,7 +75,10 @@ static int turn_read(struct request *r, struct turns *turns, struct reading *rea
         if (reading->piece.len == 0) {
             break;
         }
-        rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
+        rc = account_take(&r->account, reading->piece.len, err); /* the surface keeps it */
+        if (rc == 0) {
+            rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
+        }
         if (rc == 0) {
             rc = write_out(r, turns, err);
         }
@@ -110,6 +113,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
     uint64_t written = turns->written;
     *ret_failure = (struct failure){.delay_ms = -1};
     int rc = turns->surface->turn_request(r->talk, &turns->options, &body, err);
+    rc = rc == 0 ? account_take(&r->account, body.len, err) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -122,6 +126,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
         ret_failure->delay_ms = ret_failure->is_silent ? retry_delay(&call, err) : -1;
     }
     upstream_call_end(&call);
+    account_give(&r->account, body.len);
     return rc;
 }
 

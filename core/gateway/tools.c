@@ -78,6 +78,7 @@ void tools_offer(struct request *r)
 /* What one call has shown so far. */
 struct collected {
     struct arena *arena;
+    struct account *account;
     struct surface_output *outputs;
     size_t count, cap, bytes;
     struct buf model;
@@ -88,6 +89,10 @@ static void collect_output(struct collected *c, const struct call_output *output
 {
     if (c->count == OUTPUTS_MAX || c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
         return; /* the model's text says what was cut; this is the client's view of it */
+    }
+    struct sg_error ignored;
+    if (account_take(c->account, output->data.len, &ignored) != 0) {
+        return; /* likewise */
     }
     if (c->count == c->cap) {
         size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
@@ -225,8 +230,10 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
     int64_t began_ms = clock_ms();
     CHECK(wanted->offer < r->offers_count);
     const struct offered_tool *tool = &r->tools[wanted->offer];
-    struct collected c = {.arena = r->arena, .model = {.max = MODEL_TEXT_BYTES_MAX}};
+    struct collected c = {
+        .arena = r->arena, .account = &r->account, .model = {.max = MODEL_TEXT_BYTES_MAX}};
     struct sg_call *call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
+    call_set_identity(call, r->identity);
     struct call_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
     char *json = arena_copy(call_arena(call), wanted->arguments);
     r->active_tool = tool;

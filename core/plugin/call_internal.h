@@ -3,6 +3,7 @@
 #define SANDGATE_PLUGIN_CALL_INTERNAL_H
 
 #include "base/lock.h"
+#include "http/admission.h"
 #include "loop/worker.h"
 #include "plugin/call.h"
 
@@ -40,6 +41,7 @@ struct sg_call {
     const struct instance *instance;
     const char *operation, *request_id;
     struct str identity;
+    struct account account; /* of the identity: what the call holds of its memory */
     int64_t deadline;
     struct loop *home;
     struct arena *arena;
