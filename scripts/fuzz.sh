@@ -22,6 +22,7 @@ if ((${#names[@]} == 0)); then
         names+=("${name%.c}")
     done
 fi
+failed=()
 for name in "${names[@]}"; do
     program=build-fuzz/fuzz/fuzz_$name
     [[ -x $program ]] || fail "there is no fuzz target '$name'"
@@ -32,6 +33,7 @@ for name in "${names[@]}"; do
     "$program" -max_total_time="$seconds" -print_final_stats=1 -timeout=10 -rss_limit_mb=2048 \
         -artifact_prefix="build-fuzz/$name-" "${folders[@]}" 2>&1 |
         grep -E '^(stat::(number_of_executed_units|new_units_added|peak_rss_mb)|==|SUMMARY|Test unit|artifact)' |
-        sed 's/^/    /'
+        sed 's/^/    /' || failed+=("$name")
 done
+((${#failed[@]} == 0)) || fail "${failed[*]}"
 say "no fuzz target failed"

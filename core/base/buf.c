@@ -157,7 +157,7 @@ bool buf_put_json_inner(struct buf *b, struct str text)
         (void)(c < 0x80 ? put_escape(b, c) : buf_append(b, "\xEF\xBF\xBD", 3));
         done = ++i;
     }
-    return buf_append(b, text.data + done, i - done);
+    return i == done ? !b->overflow : buf_append(b, text.data + done, i - done);
 }
 
 bool buf_put_json(struct buf *b, struct str text)

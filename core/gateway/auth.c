@@ -28,6 +28,23 @@ static struct str presented_key(const struct http_head *head)
     return http_head_get(head, "x-api-key");
 }
 
+/* Clients of either vendor send one key in one field. Two that differ may have been read in two ways by what stands in
+ * front, so nobody guesses. */
+static bool keys_differ(const struct http_head *head, struct str key)
+{
+    for (size_t i = 0; i < head->count; i++) {
+        struct str name = head->fields[i].name, value = head->fields[i].value;
+        bool is_bearer = str_eq_nocase(name, STR("authorization"));
+        if (is_bearer && value.len > 7) {
+            value = str_trim((struct str){value.data + 7, value.len - 7});
+        }
+        if ((is_bearer || str_eq_nocase(name, STR("x-api-key"))) && !str_eq(value, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Every entry is compared, whichever matches, in a time that tells nothing. */
 static int check_key(struct request *r, struct sg_error *err)
 {
@@ -37,6 +54,10 @@ static int check_key(struct request *r, struct sg_error *err)
         return refuse(
             err, 401, "invalid_api_key",
             "No API key was given: send it as 'Authorization: Bearer KEY' or 'x-api-key'.");
+    }
+    if (keys_differ(http_request_head(r->exchange), key)) {
+        return refuse(err, 400, "ambiguous_api_key",
+                      "Two different API keys were given: send one, in one header.");
     }
     uint8_t hash[SHA256_BYTES];
     sha256(key, hash);

@@ -309,6 +309,29 @@ static void read_auth(struct config *config, const struct conf_node *root,
     }
 }
 
+/* "https://app.example" or "http://localhost:3000", as a browser writes it. */
+static bool is_origin(const char *text)
+{
+    struct str origin = str_of(text);
+    size_t scheme = str_starts(origin, STR("https://"))  ? 8
+                    : str_starts(origin, STR("http://")) ? 7
+                                                         : 0;
+    return scheme > 0 && origin.len > scheme && strpbrk(text + scheme, "/?# ") == NULL;
+}
+
+static void check_server(const struct config *config, const struct conf_node *section,
+                         struct conf_problems *problems)
+{
+    for (const char *const *origin = config->server.origins; *origin != NULL; origin++) {
+        if (!is_origin(*origin)) {
+            conf_problem(problems, conf_get(section, "origins"),
+                         "server: an entry of 'origins' must be as browsers send it, such as "
+                         "https://app.example, without a path or a slash at its end, not '%s'",
+                         *origin);
+        }
+    }
+}
+
 static void read_sessions(struct config *config, const struct conf_node *root,
                           struct conf_problems *problems)
 {
@@ -347,14 +370,9 @@ static bool parse_budget(const char *text, uint64_t *ret)
     return conf_size(text, ret) && *ret >= MEMORY_BUDGET_MIN;
 }
 
-static void read_server(struct config *config, const struct conf_node *root,
+static void read_budget(struct config *config, const struct conf_node *section,
                         struct conf_problems *problems)
 {
-    const struct conf_node *section = conf_get(root, "server");
-    if (conf_fill(server_options, section, root, NULL, "server", &config->server, config->arena,
-                  problems) > 0) {
-        return;
-    }
     struct server_config *server = &config->server;
     if (!parse_budget(server->memory_budget, &server->memory_bytes)) {
         conf_problem(
@@ -374,7 +392,11 @@ struct config *config_read(const char *path, struct conf_problems *problems)
     struct conf_node *root = conf_parse_file(path, arena, problems);
     if (root != NULL) {
         check_sections(root, problems);
-        read_server(config, root, problems);
+        if (conf_fill(server_options, conf_get(root, "server"), root, NULL, "server",
+                      &config->server, arena, problems) == 0) {
+            check_server(config, conf_get(root, "server"), problems);
+            read_budget(config, conf_get(root, "server"), problems);
+        }
         read_auth(config, root, problems);
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,

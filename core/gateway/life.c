@@ -19,6 +19,8 @@
 enum {
     FIXED_FDS = 64, /* the log, the signals, what libraries and plugins hold */
     FDS_PER_LOOP = HTTP_SERVER_LOOP_DESCRIPTORS + FETCH_LOOP_DESCRIPTORS,
+    ROOM_MIN =
+        64, /* descriptors for connections and containers, below which serving makes no sense */
     WORKER_QUEUE = 1024,
     CALLS_MS = 5000, /* how long an end waits for plugins' calls to return */
     QUIET_EVERY_MS = 10
@@ -272,8 +274,14 @@ static int life_prepare(struct life *life, size_t loops_count, struct sg_error *
     life->has_fetch = rc == 0;
     rc = rc == 0 ? make_loops(life, loops_count, err) : rc;
     if (rc == 0) {
-        /* The limit is asked for where it counts. */
-        (void)admission_init(FIXED_FDS + FDS_PER_LOOP * loops_count);
+        size_t fixed = FIXED_FDS + FDS_PER_LOOP * loops_count;
+        size_t limit = admission_init(fixed);
+        if (admission_limit() < ROOM_MIN) {
+            return error_set(err, SG_E_CONFIG,
+                             "the limit of open files is %zu, too few: %zu are needed at the "
+                             "least; raise it (ulimit -n, or LimitNOFILE= of the service)",
+                             limit, fixed + ROOM_MIN);
+        }
         admission_set_budget(life->gateway.config->server.memory_bytes,
                              config_memory_share(life->gateway.config));
         life->signal_event = event_new(loop_base(life->loops[0]), life->signal_fd,

@@ -85,6 +85,10 @@ static int turn_read(struct request *r, struct turns *turns, struct reading *rea
         if (rc != 0) {
             return rc;
         }
+        if (turns->surface->turn_is_done(r->talk)) {
+            upstream_call_drain(reading->call);
+            break;
+        }
     }
     int rc = turns->surface->turn_end(r->talk, &turns->out, ret, err);
     return rc == 0 ? write_out(r, turns, err) : rc;

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX };
+enum {
+    FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX,
+    REFUSAL_BYTES_MAX = 1024 * 1024 /* of an error that is looked at before it is passed on */
+};
 
 static bool field_goes_down(const struct upstream_call *call, struct str name)
 {
@@ -28,16 +31,23 @@ static bool field_goes_down(const struct upstream_call *call, struct str name)
     return !http_is_hop_by_hop(name, (struct str){0});
 }
 
+static int length_unclear(struct request *r, const char *cause, struct sg_error *err)
+{
+    snprintf(r->cause, sizeof r->cause, "%s", cause);
+    return error_set(err, SG_E_UNAVAILABLE, "The model server's answer cannot be understood.");
+}
+
 /* Two lengths are two readings of one answer: neither is passed on. */
 static int check_length(struct request *r, const struct upstream_call *call, struct sg_error *err)
 {
     struct str first = upstream_field(call, "content-length");
+    if (first.data != NULL && upstream_field(call, "transfer-encoding").data != NULL) {
+        return length_unclear(r, "the upstream sent Content-Length and Transfer-Encoding", err);
+    }
     for (size_t i = 0; i < call->fields_count; i++) {
         if (str_eq_nocase(call->fields[i].name, STR("content-length")) &&
             !str_eq(call->fields[i].value, first)) {
-            snprintf(r->cause, sizeof r->cause, "the upstream sent two different Content-Length");
-            return error_set(err, SG_E_UNAVAILABLE,
-                             "The model server's answer cannot be understood.");
+            return length_unclear(r, "the upstream sent two different Content-Length", err);
         }
     }
     return 0;
@@ -120,18 +130,52 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
     }
 }
 
+/* Redirects lead to places that are not the client's to know, and what is no status is no answer. A refusal that shows
+ * the operator's key (401 may show a part of it) is told in our words. */
+static int relay_check(struct request *r, struct upstream_call *call, struct buf *ret_held,
+                       struct sg_error *err)
+{
+    const char *key = r->upstream->api_key;
+    if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
+        return upstream_call_failed(call, err);
+    }
+    if (key == NULL || call->status < 400) {
+        return 0;
+    }
+    if (call->status == 401) {
+        return upstream_call_failed(call, err);
+    }
+    struct str piece;
+    int rc;
+    while ((rc = upstream_call_read(call, &piece, err)) == 0 && piece.len > 0 &&
+           buf_append_str(ret_held, piece)) {
+    }
+    if (rc == 0 && ret_held->overflow) {
+        return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
+    }
+    if (rc == 0 && ret_held->len > 0 &&
+        memmem(ret_held->data, ret_held->len, key, strlen(key)) != NULL) {
+        rc = upstream_credentials_shown(call, err);
+    }
+    return rc;
+}
+
 int relay_serve(struct request *r, struct sg_error *err)
 {
     struct upstream_call call;
+    BUF_CLEANUP struct buf held = {.max = REFUSAL_BYTES_MAX};
     int rc = relay_call(r, &call, err);
-    if (rc == 0 && call.status == 401 && r->upstream->api_key != NULL) {
-        rc = upstream_call_failed(&call, err); /* its text may show a part of the operator's key */
+    if (rc == 0) {
+        rc = relay_check(r, &call, &held, err);
     }
     if (rc == 0) {
         rc = check_length(r, &call, err);
     }
     if (rc == 0) {
         rc = relay_head(r, &call, err);
+    }
+    if (rc == 0 && held.len > 0) {
+        rc = http_answer_write(r->exchange, buf_str(&held), err);
     }
     if (rc == 0) {
         rc = relay_body(r, &call, err);

@@ -119,6 +119,14 @@ static void check_url(struct setup *s, const struct conf_node *entry, struct ups
                      "without user, query or fragment",
                      upstream->name);
     }
+    static const struct str endpoint = {"/chat/completions", 17};
+    if (url.len > endpoint.len &&
+        str_eq((struct str){url.data + url.len - endpoint.len, endpoint.len}, endpoint)) {
+        conf_problem(s->problems, conf_get(entry, "base_url"),
+                     "upstream '%s': 'base_url' must end before /chat/completions, as for a client "
+                     "library",
+                     upstream->name);
+    }
     upstream->base_url = arena_copy(s->arena, url);
 }
 

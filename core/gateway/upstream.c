@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4, ERROR_BODY_BYTES_MAX = 64 * 1024 };
+enum { FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4, ERROR_BODY_BYTES_MAX = 64 * 1024, DRAIN_MS = 50 };
 
 /* For the metrics; 0 is a failure, else the status of an answer. */
 static void count_fault(struct request *r, int status, int code)
@@ -347,6 +347,17 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
     return 0;
 }
 
+void upstream_call_drain(struct upstream_call *call)
+{
+    struct str piece;
+    struct sg_error ignored = {0};
+    int64_t until = deadline_in(DRAIN_MS);
+    fiber_set_deadline(fiber_self(), deadline_min(until, call->request->deadline));
+    while (clock_ms() < until && upstream_call_read(call, &piece, &ignored) == 0 && piece.len > 0) {
+    }
+    fiber_set_deadline(fiber_self(), call->request->deadline);
+}
+
 void upstream_call_end(struct upstream_call *call)
 {
     fetch_end(TAKE(call->fetch));
@@ -391,6 +402,14 @@ static void read_error_body(struct request *r, struct str body, struct sg_error 
     }
 }
 
+int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
+{
+    snprintf(call->request->cause, sizeof call->request->cause,
+             "the upstream answered %d and showed its credentials", call->status);
+    return error_set(err, SG_E_UNAVAILABLE,
+                     "The model server refused the gateway's own credentials.");
+}
+
 int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
 {
     struct request *r = call->request;
@@ -406,10 +425,13 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     error_set(err, code, "The model server answered with status %d.", call->status);
     read_error_body(r, buf_str(&body), err);
     buf_clear(&body);
-    err->status = call->status >= 400 ? call->status : 502;
+    err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
+    const char *key = r->upstream->api_key;
     if (call->status == 401) { /* the operator's key was refused, not the client's */
         error_set(err, SG_E_UNAVAILABLE, "The model server refused the gateway's own credentials.");
+    } else if (key != NULL && strstr(err->message, key) != NULL) {
+        code = upstream_credentials_shown(call, err);
     }
     struct str retry_after = upstream_field(call, "retry-after");
     if (retry_after.len > 0 && http_value_valid(retry_after)) {

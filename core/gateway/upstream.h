@@ -27,11 +27,17 @@ int upstream_call_begin(struct request *, struct str body, bool intercepted,
 int upstream_call_head(struct upstream_call *, struct sg_error *err);
 /* Waits for the next piece; an empty one is the orderly end. */
 int upstream_call_read(struct upstream_call *, struct str *ret_piece, struct sg_error *err);
+/* The answer is whole: gives its transfer a moment to end in good order, so that the connection can serve again. An
+ * upstream that keeps it open does not keep the client waiting. */
+void upstream_call_drain(struct upstream_call *);
 /* Ends it wherever it is; a call that was not begun is fine. */
 void upstream_call_end(struct upstream_call *);
 
 /* Describes an answer that is not 2xx in the client's terms, from its body; keeps status and Retry-After. */
 int upstream_call_failed(struct upstream_call *, struct sg_error *err);
+
+/* The answer shows the operator's key: the client is told 502 in general terms. */
+int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
 
 struct str upstream_field(const struct upstream_call *, const char *name);
 

@@ -61,18 +61,16 @@ static void vectors_advance(struct msghdr *message, size_t sent)
     }
 }
 
-int connection_send(struct connection *connection, struct iovec *vectors, size_t count)
+static int send_all(struct connection *connection, struct msghdr *message, int64_t write_ms)
 {
-    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = count};
-    int64_t write_ms = connection->home->server->tuning.write_ms;
-    vectors_advance(&message, 0);
-    while (message.msg_iovlen > 0) {
+    vectors_advance(message, 0);
+    while (message->msg_iovlen > 0) {
         if (connection->is_gone) {
             return SG_E_CANCELLED;
         }
-        ssize_t sent = sendmsg(connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t sent = sendmsg(connection->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent >= 0) {
-            vectors_advance(&message, (size_t)sent);
+            vectors_advance(message, (size_t)sent);
             continue;
         }
         if (errno != EAGAIN && errno != EINTR) {
@@ -86,6 +84,21 @@ int connection_send(struct connection *connection, struct iovec *vectors, size_t
         }
     }
     return 0;
+}
+
+/* The handler's time may be over while a piece is under way. What was begun is finished, if the client takes it within
+ * the time for a write: half a piece would leave no way to say anything more, not even why. */
+int connection_send(struct connection *connection, struct iovec *vectors, size_t count)
+{
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = count};
+    int64_t write_ms = connection->home->server->tuning.write_ms;
+    int64_t own = fiber_deadline(connection->fiber);
+    if (own != DEADLINE_NONE) {
+        fiber_set_deadline(connection->fiber, own + write_ms);
+    }
+    int code = send_all(connection, &message, write_ms);
+    fiber_set_deadline(connection->fiber, own);
+    return code;
 }
 
 /* ---- ends ---- */

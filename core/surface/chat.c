@@ -78,6 +78,12 @@ static void chat_free(struct surface_exchange *exchange)
     free(chat);
 }
 
+static bool chat_turn_is_done(const struct surface_exchange *exchange)
+{
+    const struct chat_turn *turn = chat_of_const(exchange)->turn;
+    return turn != NULL && turn->done;
+}
+
 static bool chat_wants_stream(const struct surface_exchange *exchange)
 {
     return chat_of_const(exchange)->request.wants_stream;
@@ -121,6 +127,7 @@ const struct surface surface_chat = {
     .open = chat_open,
     .free = chat_free,
     .wants_stream = chat_wants_stream,
+    .turn_is_done = chat_turn_is_done,
     .runs_nothing = chat_runs_nothing,
     .turn_request = chat_turn_request,
     .turn_begin = chat_turn_begin,

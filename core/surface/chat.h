@@ -120,6 +120,7 @@ struct
 
 struct chat_turn {
     struct arena *arena;
+    const struct chat_request *request; /* whose functions have names that may come in pieces */
     bool is_stream, whole, done, has_text;
     bool text_begun; /* the separator from earlier text is behind us */
     bool text_given; /* the client has, or will have, its text */

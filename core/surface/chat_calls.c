@@ -83,11 +83,49 @@ static struct chat_call *call_last(const struct chat_turn *turn)
     return turn->calls_count == 0 ? NULL : turn->calls[turn->calls_count - 1];
 }
 
+/* Does this function's name go on with `more` behind `start`? An empty `more`: is it `start`? */
+static bool name_fits(struct str name, struct str start, struct str more)
+{
+    if (more.len == 0) {
+        return str_eq(name, start);
+    }
+    return str_starts(name, start) &&
+           str_starts((struct str){name.data + start.len, name.len - start.len}, more);
+}
+
+static bool name_is_known(const struct chat_request *request, struct str start, struct str more)
+{
+    for (size_t i = 0; i < request->offers_count; i++) {
+        if (request->shown[i].shown && name_fits(request->shown[i].name, start, more)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < request->entries_count; i++) {
+        struct str name = request->entries[i].function;
+        if (name.len > 0 && name_fits(name, start, more)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The rest of a name, late: behind arguments even, as nothing forbids it. */
+static bool name_goes_on(const struct chat_turn *turn, const struct chat_call *call,
+                         const struct piece *piece)
+{
+    struct str start = buf_str(&call->name);
+    return !call->released && start.len > 0 && piece->name.len > 0 &&
+           !name_is_known(turn->request, start, (struct str){0}) &&
+           name_is_known(turn->request, start, piece->name);
+}
+
 /* A name in a piece for a call that has arguments already: another call begins if they are whole, else the upstream only
  * says the name again. */
-static bool begins_another(const struct chat_call *call, const struct piece *piece)
+static bool begins_another(const struct chat_turn *turn, const struct chat_call *call,
+                           const struct piece *piece)
 {
-    return piece->name.len > 0 && call->arguments.len > 0 && call->complete;
+    return piece->name.len > 0 && call->name.len > 0 && call->arguments.len > 0 && call->complete &&
+           !name_goes_on(turn, call, piece);
 }
 
 /* Some upstreams end with the whole call once more. */
@@ -110,7 +148,7 @@ static struct chat_call *find_by_id(const struct chat_turn *turn, const struct p
         bool indexed = piece->has_index && call->has_index;
         bool elsewhere = indexed && piece->index != call->index;
         bool twice = !piece->has_index && call->touched;
-        bool another = begins_another(call, piece) && !indexed && !says_again(call, piece);
+        bool another = begins_another(turn, call, piece) && !indexed && !says_again(call, piece);
         if (!another && !((elsewhere || twice) && piece->name.len > 0)) {
             return call;
         }
@@ -146,13 +184,13 @@ static struct chat_call *call_find(const struct chat_turn *turn, const struct pi
         }
         call =
             piece->has_index ? find_by_index(turn, piece->index) : find_by_position(turn, position);
-        bool late = call != NULL && call->id.len == 0 && !begins_another(call, piece);
+        bool late = call != NULL && call->id.len == 0 && !begins_another(turn, call, piece);
         return late && (piece->has_index || !call->touched) ? call : NULL;
     }
     struct chat_call *call =
         piece->has_index ? find_by_index(turn, piece->index) : find_by_position(turn, position);
     if (call != NULL) {
-        bool another = begins_another(call, piece) || (!piece->has_index && call->touched);
+        bool another = begins_another(turn, call, piece) || (!piece->has_index && call->touched);
         return another && piece->name.len > 0 ? NULL : call;
     }
     return piece->name.len > 0 ? NULL : call_last(turn); /* the tail of one under a new index */
@@ -210,9 +248,12 @@ static void arguments_add(struct chat_call *call, struct json_value text, struct
     shape_follow(call, text.raw);
 }
 
-static void name_add(struct chat_call *call, struct str name)
+static void name_add(const struct chat_turn *turn, struct chat_call *call,
+                     const struct piece *piece)
 {
-    if (call->arguments.len == 0 && !str_eq(buf_str(&call->name), name)) {
+    struct str name = piece->name;
+    bool goes_on = call->arguments.len == 0 || name_goes_on(turn, call, piece);
+    if (goes_on && !str_eq(buf_str(&call->name), name)) {
         (void)buf_append_str(&call->name, name); /* bounded by the turn's bytes */
     } else if (call->name.len == 0) {
         (void)buf_append_str(&call->name, name); /* a late one */
@@ -239,7 +280,8 @@ static void extras_add(struct buf *extras, const struct json_member *members, si
     }
 }
 
-static void piece_add(struct chat_call *call, const struct piece *piece, struct arena *arena)
+static void piece_add(const struct chat_turn *turn, struct chat_call *call,
+                      const struct piece *piece, struct arena *arena)
 {
     static const char *const known[] = {"id", "index", "type", "function", "custom", NULL};
     static const char *const known_inside[] = {"name", "arguments", NULL};
@@ -255,10 +297,10 @@ static void piece_add(struct chat_call *call, const struct piece *piece, struct 
     }
     call->custom = call->custom || piece->custom;
     call->touched = true;
-    if (begins_another(call, piece)) {
+    if (begins_another(turn, call, piece)) {
         return; /* and yet it is the same call: the upstream says it again */
     }
-    name_add(call, piece->name);
+    name_add(turn, call, piece);
     arguments_add(call, piece->text, arena);
     extras_add(&call->extras, piece->members, piece->count, known);
     extras_add(&call->function_extras, piece->inside, piece->inside_count,
@@ -283,7 +325,7 @@ int chat_call_take(struct chat_turn *turn, struct json_value entry, size_t posit
             code =
                 error_set(err, SG_E_LIMIT, "more than %d tool calls in one turn", CHAT_CALLS_MAX);
         } else {
-            piece_add(call, &piece, scratch);
+            piece_add(turn, call, &piece, scratch);
         }
     }
     arena_free(scratch);
@@ -411,14 +453,30 @@ static struct str arguments_settle(struct chat_turn *turn, struct chat_call *cal
     return text;
 }
 
-/* Whose is each, and does it stand? */
+/* A name that never came, or broke off where it could have become one of ours: nobody can do anything with such a call,
+ * and the client must not see what may be ours. */
+static bool name_is_cut(const struct chat *chat, const struct chat_call *call)
+{
+    struct str name = buf_str(&call->name);
+    for (size_t i = 0; i < chat->request.offers_count && call->offer < 0; i++) {
+        const struct chat_offer *shown = &chat->request.shown[i];
+        if (shown->shown && str_starts(shown->name, name)) {
+            return name.len == 0 || !name_is_known(&chat->request, name, (struct str){0});
+        }
+    }
+    return false;
+}
+
+/* Whose is each, and does it stand? Names of ours are none of the client's, whatever kind of call it is. */
 static void calls_judge(struct chat *chat, struct chat_turn *turn)
 {
     bool runs_nothing = chat->request.choice.kind == CHAT_CHOICE_NONE;
     for (size_t i = 0; i < turn->calls_count; i++) {
         struct chat_call *call = turn->calls[i];
-        call->offer = call->custom ? -1 : chat_offer_of(chat, buf_str(&call->name));
-        call->dropped = (i > 0 && chat->request.parallel_off) || (call->offer >= 0 && runs_nothing);
+        call->offer = chat_offer_of(chat, buf_str(&call->name));
+        call->custom = call->custom && call->offer < 0;
+        call->dropped = (i > 0 && chat->request.parallel_off) ||
+                        (call->offer >= 0 && runs_nothing) || name_is_cut(chat, call);
         if (call->offer >= 0 && !call->dropped) {
             chat->request.shown[call->offer].called = true;
             turn->ours_calls[turn->ours_count++] = call;

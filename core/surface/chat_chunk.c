@@ -378,9 +378,9 @@ static bool is_the_clients(const struct chat *chat, const struct chat_call *call
 {
     struct str name = buf_str(&call->name);
     if (ended) {
-        return call->custom || chat_offer_of(chat, name) < 0;
+        return call->offer < 0 && !call->dropped;
     }
-    return name.len > 0 && call->arguments.len > 0 && (call->custom || !may_be_ours(chat, name));
+    return name.len > 0 && call->arguments.len > 0 && !may_be_ours(chat, name);
 }
 
 static void call_head_put(struct chat *chat, struct chat_call *call, struct buf *out)

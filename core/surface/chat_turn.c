@@ -36,6 +36,7 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
     chat_turn_free(chat->turn);
     struct chat_turn *turn = check_alloc(calloc(1, sizeof *turn));
     turn->arena = arena_new(0);
+    turn->request = &chat->request;
     turn->is_stream = is_stream;
     turn->json.max = LIMIT_BODY_BYTES;
     turn->held.max = LIMIT_BODY_BYTES;

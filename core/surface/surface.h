@@ -125,6 +125,8 @@ struct surface {
      * what cannot be understood (UNAVAILABLE). */
     int (*turn_feed)(struct surface_exchange *, struct str bytes, struct buf *out,
                      struct sg_error *err);
+    /* True once the answer's own end mark has come: what the upstream sends after it does not matter. */
+    bool (*turn_is_done)(const struct surface_exchange *);
     /* Its end: fails with UNAVAILABLE where it came before the turn was whole (a cut stream runs nothing). */
     int (*turn_end)(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
                     struct sg_error *err);

@@ -65,6 +65,9 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
     case FRAME_FORM:
         valid = take_mime(&frame);
         break;
+    case FRAME_SYNC:
+        valid = frame.body_len == 0;
+        break;
     case FRAME_VALUE:
     case FRAME_FINISHED:
         valid = take_byte(&frame, &frame.number) && frame.number <= 1 && frame.body_len == 0;

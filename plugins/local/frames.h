@@ -4,11 +4,13 @@
  *   KIND (1) FLAGS (1) NONCE (8) BODY
  *
  *   to the box     R  a cell's code; FLAG_MORE: it goes on in the next packet
+ *                  S  the pipes have been read as far as asked
  *   from the box   H  hello: the version of Python; before any cell, the nonce counts not
  *                  O, E  standard output, standard error: any bytes
  *                  M  part of a shown value: NAME LENGTH (1) MIME NAME, then bytes of that form; FLAG_MORE: goes on
  *                  V  the value is whole: 0 the last expression's, 1 displayed
  *                  X  part of the exception: FIELD (1: 0 name, 1 value, 2 traceback), then bytes
+ *                  S  asks that what is in the pipes now be read before what follows; waits for the answer, an S
  *                  F  the cell has ended: 0 well, 1 by an exception
  *
  * The nonce is fresh for each cell, so that what an earlier cell left running cannot speak for a later one. */
@@ -34,6 +36,7 @@ enum frame_kind {
     FRAME_FORM = 'M',
     FRAME_VALUE = 'V',
     FRAME_EXCEPTION = 'X',
+    FRAME_SYNC = 'S',
     FRAME_FINISHED = 'F',
 };
 

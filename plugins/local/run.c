@@ -22,6 +22,7 @@
 #define FLOOD_BYTES ((size_t)64 << 20) /* read from one run before it is interrupted */
 #define TURN_BYTES ((size_t)256 << 10) /* read before other work of the loop gets its turn */
 #define STALE_BYTES ((size_t)4 << 20)  /* of an earlier run's output read before a new one starts */
+#define NOTE_TRIES 4                   /* of looking at both pipes at one moment */
 
 enum stop_reason { STOP_NONE, STOP_TIMEOUT, STOP_FLOOD, STOP_INTERRUPT, STOP_CLOSED };
 
@@ -39,6 +40,7 @@ struct run {
     bool finished; /* "finished" has come */
     bool failed;   /* the box sends no more that counts: it has ended */
     uint64_t bytes;
+    size_t out_noted, err_noted; /* in the pipes, to be read before later packets */
     char packet[FRAME_BYTES_MAX];
 };
 
@@ -97,6 +99,75 @@ static void look_at_requests(struct run *run)
 
 /* ---- reading ---- */
 
+static size_t pipe_bytes(int fd)
+{
+    int bytes = 0;
+    return fd >= 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* Notes what is in the pipes at one moment: nobody else reads them, so if standard output has not grown while standard
+ * error was looked at, both are of that moment. Else what went to both in turn could be taken in the wrong order. */
+static void note_pipes(struct run *run)
+{
+    size_t out = pipe_bytes(run->box->out);
+    for (int tries = 0; tries < NOTE_TRIES; tries++) {
+        run->out_noted = out;
+        run->err_noted = pipe_bytes(run->box->err);
+        out = pipe_bytes(run->box->out);
+        if (out == run->out_noted) {
+            return;
+        }
+    }
+}
+
+/* Up to *noted bytes of a pipe, which become 0. */
+static int read_pipe(struct run *run, int *fd, size_t *noted, enum output_source source,
+                     struct sg_error *err)
+{
+    int result = 0;
+    while (*noted > 0 && result == 0) {
+        size_t size = *noted < sizeof run->packet ? *noted : sizeof run->packet;
+        ssize_t len = box_read_pipe(run->box, fd, run->packet, size);
+        if (len <= 0) {
+            *noted = 0;
+            return 0;
+        }
+        *noted -= (size_t)len;
+        run->bytes += (size_t)len;
+        result = output_bytes(&run->output, source, run->packet, (size_t)len, local_now_ms(), err);
+    }
+    return result;
+}
+
+static int read_noted(struct run *run, struct sg_error *err)
+{
+    int result = read_pipe(run, &run->box->out, &run->out_noted, SOURCE_PIPE_OUT, err);
+    return result != 0 ? result
+                       : read_pipe(run, &run->box->err, &run->err_noted, SOURCE_PIPE_ERR, err);
+}
+
+/* The interpreter's side waits for this before it sends more. A box that does not read its answers does not get them. */
+static void answer_sync(const struct box *box)
+{
+    uint8_t head[FRAME_HEAD_BYTES];
+    frame_head(head, FRAME_SYNC, false, box->nonce);
+    (void)send(box->control, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int take_frame(struct run *run, const struct frame *frame, struct sg_error *err)
+{
+    if (frame->kind != FRAME_SYNC) {
+        run->finished = frame->kind == FRAME_FINISHED;
+        return output_frame(&run->output, frame, local_now_ms(), err);
+    }
+    note_pipes(run);
+    int result = read_noted(run, err);
+    if (result == 0) {
+        answer_sync(run->box);
+    }
+    return result;
+}
+
 /* Packets until there are none, it is the turn of others, or the cell has finished. */
 static int read_control(struct run *run, struct sg_error *err)
 {
@@ -112,11 +183,13 @@ static int read_control(struct run *run, struct sg_error *err)
             frame.nonce != run->box->nonce) {
             continue;
         }
-        int result = output_frame(&run->output, &frame, local_now_ms(), err);
+        int result = take_frame(run, &frame, err);
         if (result != 0) {
             return result;
         }
-        run->finished = frame.kind == FRAME_FINISHED;
+    }
+    if (turn >= TURN_BYTES) {
+        run->out_noted = run->err_noted = 0; /* packets from before may be left: the pipes wait */
     }
     if (run->box->control < 0 && !run->finished) {
         tell_to_stop(run, STOP_CLOSED); /* its end comes over the status socket, or it is killed */
@@ -124,51 +197,21 @@ static int read_control(struct run *run, struct sg_error *err)
     return 0;
 }
 
-/* Up to `bytes` of a pipe. */
-static int read_pipe(struct run *run, int *fd, enum output_source source, size_t bytes,
-                     struct sg_error *err)
-{
-    while (bytes > 0) {
-        size_t size = bytes < sizeof run->packet ? bytes : sizeof run->packet;
-        ssize_t len = box_read_pipe(run->box, fd, run->packet, size);
-        if (len <= 0) {
-            return 0;
-        }
-        bytes -= (size_t)len;
-        run->bytes += (size_t)len;
-        int result =
-            output_bytes(&run->output, source, run->packet, (size_t)len, local_now_ms(), err);
-        if (result != 0) {
-            return result;
-        }
-    }
-    return 0;
-}
-
-static size_t pipe_bytes(int fd)
-{
-    int bytes = 0;
-    return fd >= 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
-}
-
 /* What is in the pipes now was written after the packets that are there now, and before any later one: the interpreter's
- * side waits until the pipes are empty before it sends. So: note the bytes, read the packets, then read the bytes. */
+ * side sends nothing while the pipes hold something, but asks first that it be read (FRAME_SYNC). So: note the bytes,
+ * read the packets, then read the bytes. */
 static int read_all(struct run *run, unsigned ready, struct sg_error *err)
 {
-    struct box *box = run->box;
-    size_t out = pipe_bytes(box->out), error = pipe_bytes(box->err);
+    note_pipes(run);
+    /* One byte more than none, so that the end is seen. */
+    run->out_noted += run->out_noted == 0 && (ready & READY_STDOUT) != 0;
+    run->err_noted += run->err_noted == 0 && (ready & READY_STDERR) != 0;
     int result = read_control(run, err);
     if (result == 0) {
-        /* One byte more than none, so that the end is seen. */
-        size_t least = (ready & READY_STDOUT) != 0 ? 1 : 0;
-        result = read_pipe(run, &box->out, SOURCE_PIPE_OUT, out > least ? out : least, err);
-    }
-    if (result == 0) {
-        size_t least = (ready & READY_STDERR) != 0 ? 1 : 0;
-        result = read_pipe(run, &box->err, SOURCE_PIPE_ERR, error > least ? error : least, err);
+        result = read_noted(run, err);
     }
     if ((ready & READY_STATUS) != 0) {
-        box_read_status(box);
+        box_read_status(run->box);
     }
     return result;
 }
@@ -230,8 +273,11 @@ static void drop_stale(struct run *run)
             bytes > 0)) {
         dropped += bytes;
         if (len > 0 && frame_read(run->packet, (size_t)len, &frame) &&
-            frame.kind == FRAME_FINISHED && frame.nonce == run->box->nonce) {
-            run->box->unfinished = false;
+            frame.nonce == run->box->nonce) {
+            run->box->unfinished = run->box->unfinished && frame.kind != FRAME_FINISHED;
+            if (frame.kind == FRAME_SYNC) {
+                answer_sync(run->box); /* all that is in the pipes is dropped anyway */
+            }
         }
     }
     int *pipes[] = {&run->box->out, &run->box->err};
@@ -360,9 +406,10 @@ static int fail_gone(struct run *run, struct sg_error *err)
     if (is_closing(run)) {
         return sg->fail(err, SG_E_GONE, "the container was deleted while code ran in it");
     }
-    if (run->killed || run->why == STOP_CLOSED) {
+    if (run->killed) {
         return fail_stopped(run, err);
     }
+    /* Not by us, even if its connection was seen to close before the rest. */
     return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
                     box_end_text(run->local, run->box, end, sizeof end));
 }

@@ -108,6 +108,22 @@ def chat(gateway, *arguments, key=None, headers=None, path="/v1/chat/completions
     return post(gateway, path, body_of(*arguments, **options), key=key, headers=headers)
 
 
+class Shared:
+    """Lets several answers be read from one connection: what was read ahead stays for the next."""
+
+    def __init__(self, reader):
+        self.reader = reader
+
+    def makefile(self, _mode):
+        return self
+
+    def close(self):
+        pass  # the connection's reader lives on
+
+    def __getattr__(self, name):
+        return getattr(self.reader, name)
+
+
 class Wire:
     """A bare connection."""
 
@@ -153,13 +169,13 @@ class Wire:
         return data
 
     def answer(self):
-        response = http.client.HTTPResponse(self.sock)
+        response = http.client.HTTPResponse(Shared(self.reader))
         response.begin()
         return Answer(response, response.read())
 
     def stream(self):
         """The answer's head now, its lines as they come."""
-        response = http.client.HTTPResponse(self.sock)
+        response = http.client.HTTPResponse(Shared(self.reader))
         response.begin()
         return response
 

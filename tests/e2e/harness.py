@@ -204,6 +204,11 @@ class Gateway:
             parsed = [parse_log(line) for line in self.lines]
         return [p for p in parsed if p and (name is None or p.get("event") == name)]
 
+    def wait_events(self, name, count):
+        """The first so many lines of that event: a request's line comes after its answer."""
+        poll(lambda: len(self.events(name)) >= count, lambda: f"{count} × {name} in:\n{self.log()}")
+        return self.events(name)[:count]
+
     def show_in_gdb(self):
         """With SG_GDB set: every thread and fiber, for whoever reads the failure."""
         if not os.environ.get("SG_GDB") or self.process.poll() is not None:

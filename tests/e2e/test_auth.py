@@ -35,9 +35,23 @@ class Auth(E2E):
         gateway, upstream = self.keyed()
         for headers in ({"Authorization": f"Bearer {A}"}, {"authorization": f"bearer  {B} "}, {"X-Api-Key": OLD}):
             self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x"), headers=headers).status, 200)
-        self.assertEqual([e["identity"] for e in gateway.events("request")], ["a", "b", "a"])
+        self.assertEqual([e["identity"] for e in gateway.wait_events("request", 3)], ["a", "b", "a"])
         self.assertNotIn(A, str([r.fields for r in upstream.requests]), "the gateway's key never goes up")
         self.assertNotIn(A, gateway.log())
+
+    def test_two_keys_that_differ_are_refused(self):
+        gateway, upstream = self.keyed()
+        for headers in ([("Authorization", f"Bearer {A}"), ("x-api-key", B)],
+                        [("Authorization", f"Bearer {A}"), ("Authorization", f"Bearer {B}")],
+                        [("x-api-key", A), ("x-api-key", B)]):
+            wire = Wire(gateway)
+            lines = [f"{name}: {value}" for name, value in headers]
+            wire.send("\r\n".join(["GET /v1/models HTTP/1.1", "Host: localhost", *lines, "", ""]).encode())
+            reply = wire.answer()
+            self.assertEqual((reply.status, reply.error["code"], reply.error["message"]),
+                             (400, "ambiguous_api_key", "Two different API keys were given: send one, in one header."))
+        same = {"Authorization": f"Bearer {A}", "x-api-key": A}
+        self.assertEqual(get(gateway, "/v1/models", headers=same).status, 200)
 
     def test_errors_of_messages_have_their_own_form(self):
         gateway, _ = self.keyed()
@@ -110,7 +124,7 @@ class Auth(E2E):
         for key in (None, "any"):
             self.assertEqual(chat(gateway, "x", session="s", key=key).status, 200)
         self.assertEqual(upstream.requests[3].json["messages"][-1]["content"].strip(), "5")
-        self.assertEqual({e["identity"] for e in gateway.events("request")}, {"anonymous"})
+        self.assertEqual({e["identity"] for e in gateway.wait_events("request", 2)}, {"anonymous"})
         self.assertEqual(chat(gateway, "x", tools=(TOOL,)).status, 500, "the script is over: an error, and no crash")
 
 

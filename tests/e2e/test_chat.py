@@ -4,7 +4,7 @@ import json
 
 from client import TOOL, body_of, chat, post
 from harness import E2E, main
-from upstream import Status, answer, code
+from upstream import Bytes, Status, answer, code
 
 FUNCTION = {"type": "function", "function": {"name": "get_stock", "description": "x",
                                              "parameters": {"type": "object", "properties": {"part": {"type": "string"}}}}}
@@ -270,6 +270,14 @@ class Chat(E2E):
             self.assertEqual(gateway.journal.lines(), [], arguments)
             self.assertEqual(reply.text, "sorry")
 
+    def b44_a_setting_of_the_interceptor_wins_over_the_sandboxs(self):
+        for timeout, ended in (("300ms", True), ("0s", False)):  # 0s: the sandbox's run_timeout
+            upstream = self.upstream(code("slow"), answer("ok"))
+            gateway = self.serve(upstream, rules=[{"when": "slow", "stdout": "done", "delay": "1s"}],
+                                 interceptors=[{"plugin": "code_interpreter", "sandbox": "box", "timeout": timeout}])
+            self.assertEqual(chat(gateway, "x").text, "ok")
+            self.assertEqual("[timed out]" in tool_messages(upstream.requests[1].json)[0]["content"], ended, timeout)
+
     def b45_every_legal_shape_of_an_answer_is_understood(self):
         call = {"id": "c1", "type": "function", "function": {"name": "code_interpreter", "arguments": '{"code": "print(7)"}'}}
         for message in ({"role": "assistant", "content": None, "tool_calls": [call]},
@@ -355,14 +363,31 @@ class Chat(E2E):
 
     def test_before_a_run_the_upstreams_status_and_message_stay(self):
         error = {"error": {"message": "slow down", "type": "rate_limit", "param": "x", "code": "rate_limit_exceeded"}}
-        _, _, reply = self.ask(Status(429, error, [("Retry-After", "7")]), status=429)
+        _, upstream, reply = self.ask(Status(429, error, [("Retry-After", "60")]), status=429)
         self.assertEqual(reply.error["message"], "slow down")
         self.assertEqual(reply.error["code"], "rate_limit_exceeded")
-        self.assertEqual(reply.get("retry-after"), "7")
+        self.assertEqual(reply.get("retry-after"), "60")
+        self.assertEqual(len(upstream.requests), 1, "so long a wait is the client's to decide")
+
+    def test_a_turn_that_fails_for_the_moment_is_tried_once_more(self):
+        for first in (Status(429, {"error": {"message": "busy"}}, [("Retry-After", "0")]), Status(500), Status(503),
+                      Status(408), Bytes(b"")):
+            gateway, upstream, reply = self.ask(first, code("print(1)"), answer("ok"))
+            self.assertEqual(reply.text, "ok")
+            self.assertEqual(len(upstream.requests), 3)
+            self.assertEqual(upstream.requests[0].body, upstream.requests[1].body)
+            self.assertEqual(gateway.wait_event("upstream_retry")["turn"], "1")
+        gateway, upstream, reply = self.ask(code("print(1)"), Status(500), answer("ok"))
+        self.assertEqual((reply.text, len(gateway.journal.of("run"))), ("ok", 1), "the code is not run again")
+
+    def test_what_will_not_pass_by_itself_is_not_tried_again(self):
+        for status in (400, 403, 404, 422):
+            _, upstream, reply = self.ask(Status(status, {"error": {"message": "no"}}), status=status)
+            self.assertEqual((reply.error["message"], len(upstream.requests)), ("no", 1))
 
     def test_after_a_run_a_failure_is_one_that_clients_do_not_repeat(self):
         for status in (429, 500, 503):
-            gateway, _, reply = self.ask(code("print(1)"), Status(status, {"error": {"message": "later"}}), status=424)
+            gateway, _, reply = self.ask(code("print(1)"), *[Status(status, {"error": {"message": "later"}})] * 2, status=424)
             self.assertEqual(reply.get("x-should-retry"), "false")
             self.assertEqual(reply.error["code"], "failed_after_run")
             self.assertEqual(reply.error["message"], "later")
@@ -371,7 +396,7 @@ class Chat(E2E):
             self.assertEqual(line["cause"], f"the upstream answered {status}")
 
     def test_an_error_without_a_message_is_told_by_its_status(self):
-        _, _, reply = self.ask(Status(503, b"<html>busy</html>"), status=503)
+        _, _, reply = self.ask(*[Status(503, b"<html>busy</html>")] * 2, status=503)
         self.assertEqual(reply.error["message"], "The model server answered with status 503.")
 
     def test_a_request_that_takes_too_long_ends_and_says_so(self):

@@ -87,7 +87,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.assertEqual(len(found), 1, found)
         self.assertRegex(found[0], pattern + "$")
 
-    def test_b38_an_unknown_sandbox_is_named_with_what_there_is(self):
+    def b38_an_unknown_sandbox_is_named_with_what_there_is(self):
         upstreams = "auth: { mode: none }\nupstreams:\n" + UPSTREAM
         self.check_one(GOOD.replace("sandbox: box", "sandbox: other"),
                        r"^F:7:42: interceptors: there is no sandbox 'other'; there is box")
@@ -98,10 +98,10 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one(GOOD.replace("sandbox: box }", "sandbox: box, upstreams: [mok] }"),
                        r"interceptors: there is no upstream 'mok'; did you mean 'mock'\?")
 
-    def test_b39_an_interceptor_without_its_sandbox_says_what_it_needs(self):
+    def b39_an_interceptor_without_its_sandbox_says_what_it_needs(self):
         self.check_one(GOOD.replace(", sandbox: box", ""), r"^F:7:5: interceptors: 'code_interpreter' needs 'sandbox: NAME'")
 
-    def test_b43_settings_are_read_and_a_disabled_interceptor_is_still_checked(self):
+    def b43_settings_are_read_and_a_disabled_interceptor_is_still_checked(self):
         code, out, _ = self.check(GOOD.replace("sandbox: box }", "sandbox: box, enabled: false, upstreams: [mock] }"))
         self.assertEqual((code, out), (0, "F: good: 1 upstreams, 1 sandboxes, 0 searches, 0 interceptors\n"))
         self.check_one(GOOD.replace("sandbox: box }", "sandbox: none_such, enabled: false }"),
@@ -161,7 +161,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one(GOOD.replace("{ name: box, plugin: mock }", "{ name: box, plugin: code_interpreter }"),
                        r"plugin 'code_interpreter' has no sandbox in it \(it is loaded from .*code_interpreter\.so\)")
 
-    def test_b44_options_of_a_plugin_are_checked_where_they_stand(self):
+    def test_options_of_a_plugin_are_checked_where_they_stand(self):
         found = self.problems(GOOD.replace("plugin: mock }", "plugin: mock, dely: 1s, create_delay: soon }"))
         self.assertEqual(len(found), 2, found)
         self.assertRegex(found[0] + found[1], r"F:5:\d+: box: unknown key 'dely'.*'delay'")

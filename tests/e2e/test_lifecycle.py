@@ -1,6 +1,7 @@
 """The life of the process: its start and what can be wrong with it, signals, draining, and what is left: nothing."""
 import os
 import pwd
+import resource
 import signal
 import socket
 import subprocess
@@ -121,6 +122,18 @@ class Lifecycle(E2E):
             code_, third = self.refused_start(MOCK, arguments=("--listen", f"127.0.0.1:{port}"))
         self.assertEqual(code_, 1)
         self.assertEqual(third.wait_event("start_failed")["error"], "CONFIG")
+
+    def test_too_few_descriptors_are_said_at_the_start(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        path = self.path("few.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(to_yaml(MOCK))
+        done = subprocess.run(["bash", "-c", 'ulimit -n 100; exec "$0" serve --config "$1" --listen 127.0.0.1:0', str(BINARY), path],
+                              capture_output=True, text=True, timeout=PATIENCE, env=self.environment(), check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr.splitlines()[-1], "the limit of open files is 100, too few: [0-9]+ are needed at the least; "
+                                                       r"raise it \(ulimit -n, or LimitNOFILE= of the service\)$")
+        self.assertEqual((soft, hard), resource.getrlimit(resource.RLIMIT_NOFILE))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can serve as root")
     def test_it_warns_when_it_serves_as_root_and_not_as_another(self):

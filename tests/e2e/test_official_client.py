@@ -50,8 +50,10 @@ class OfficialClient(E2E):
     def test_errors_are_raised_as_the_client_knows_them(self):
         self.node(self.serve(), "unknown_model")
         upstream = self.upstream(code("print(1)"))
-        self.node(self.serve(upstream), "failed_after_run")
-        self.assertEqual(len(upstream.requests), 2, "the client must not repeat it")
+        gateway = self.serve(upstream)
+        self.node(gateway, "failed_after_run")
+        self.assertEqual(len(upstream.requests), 3, "the gateway tries the turn again, the client nothing")
+        self.assertEqual(len(gateway.journal.of("run")), 1)
 
 
 if __name__ == "__main__":

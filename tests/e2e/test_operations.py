@@ -60,6 +60,7 @@ class Metrics(E2E):
         self.assertEqual(get(gateway, "/health/live").status, 200)
         gateway.journal.wait("destroy")
         poll(lambda: metrics(gateway)["sandgate_containers_destroyed_total"] == 1, "the deletion to be counted")
+        gateway.wait_events("request", 7)  # those above and two that read the metrics: counted when they are logged
         now = metrics(gateway)
 
         def grown(name):

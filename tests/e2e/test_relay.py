@@ -231,6 +231,28 @@ class Relay(E2E):
                          (502, "The model server refused the gateway's own credentials."))
         self.assertNotIn("sk-oper", gateway.log())
 
+    def test_a_refusal_that_shows_the_operators_key_is_told_in_other_words(self):
+        shown = Status(403, {"error": {"message": "no rights for sk-operator-key"}})
+        for body in (ODD, body_of("x", tools=[TOOL])):  # relayed, and intercepted
+            upstream = self.upstream(shown)
+            gateway = self.serve(upstream, upstream_options={"api_key": "sk-operator-key"})
+            reply = post(gateway, "/v1/chat/completions", body)
+            self.assertEqual((reply.status, reply.error["message"]),
+                             (502, "The model server refused the gateway's own credentials."))
+            self.assertNotIn("sk-operator", gateway.log())
+            self.assertEqual(gateway.wait_event("request")["cause"],
+                             "the upstream answered 403 and showed its credentials")
+        upstream = self.upstream(Status(403, b"x" * (1 << 20) + b"x"))
+        gateway = self.serve(upstream, upstream_options={"api_key": "sk-operator-key"})
+        reply = post(gateway, "/v1/chat/completions", ODD)
+        self.assertEqual((reply.status, reply.error["message"]), (502, "The model server's refusal is too long."))
+
+    def test_redirects_are_not_passed_on(self):
+        for status in (301, 302, 307, 999):
+            _, _, reply = self.ask(Status(status, b"", [("Location", "http://inner.example:9000/")]))
+            self.assertEqual((reply.status, reply.get("location")), (502, None))
+            self.assertEqual(reply.error["message"], f"The model server answered with status {status}.")
+
     def test_an_upstream_that_is_not_there_is_502_and_only_the_log_names_it(self):
         upstream = self.upstream()
         upstream.close()
@@ -262,6 +284,14 @@ class Relay(E2E):
         gateway, _, reply = self.ask(Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef"))
         self.assertEqual((reply.status, reply.error["message"]), (502, "The model server's answer cannot be understood."))
         self.assertEqual(gateway.wait_event("request")["cause"], "the upstream sent two different Content-Length")
+        for length in (b"1", b"2", b"3"):
+            both = b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+            gateway, _, reply = self.ask(Bytes(both))
+            self.assertEqual((reply.status, reply.error["message"]),
+                             (502, "The model server's answer cannot be understood."))
+            line = gateway.wait_event("request")
+            self.assertEqual((line["level"], line["cause"]),
+                             ("info", "the upstream sent Content-Length and Transfer-Encoding"))
 
     def test_paths_that_name_stored_state_do_not_exist(self):
         gateway = self.serve(self.upstream(forever=Status(200, b"{}")))

@@ -181,7 +181,7 @@ class Sessions(E2E):
         self.assertEqual(len(gateway.journal.of("create")), 1)
         self.assertGreater(len(gateway.journal.of("touch")), 0, "the provider's life of it is pushed on")
 
-    def b33_b53_c049_two_keys_with_one_session_id_share_nothing(self):
+    def b53_c049_two_keys_with_one_session_id_share_nothing(self):
         gateway = self.model(auth=KEYS)
         self.run_code(gateway, "x = 1", "s", A)
         self.assertIn("NameError", self.run_code(gateway, "print(x)", "s", B))
@@ -208,7 +208,7 @@ class Sessions(E2E):
         normal = self.serve(self.upstream(code("print(1)"), answer("ok")))
         self.assertEqual(chat(normal, "x").status, 200)
         endings.append(normal)
-        upstream_fails = self.serve(self.upstream(code("print(1)"), Status(500)))
+        upstream_fails = self.serve(self.upstream(code("print(1)"), Status(500), Status(500)))
         self.assertEqual(chat(upstream_fails, "x").status, 424)
         endings.append(upstream_fails)
         over = self.serve(self.upstream(*[code("print(1)", f"c{i}") for i in range(3)]), loop={"max_turns": 2})

@@ -3,9 +3,9 @@ streams is understood. The bytes that the client gets are compared with what the
 import json
 import threading
 
-from client import TOOL, Wire, body_of, chat, parse_events, text_of
+from client import TOOL, Wire, body_of, chat, parse_events, post, text_of
 from harness import E2E, main
-from upstream import Bytes, Status, Stream, answer, chunk, code, events, streamed
+from upstream import Bytes, Status, Stream, always, answer, chunk, code, events, streamed
 
 FUNCTION = {"type": "function", "function": {"name": "get_stock", "parameters": {"type": "object"}}}
 
@@ -190,18 +190,30 @@ class StreamTest(E2E):
         self.assertEqual(gateway.journal.lines(), [])
         self.assertIn(b'"error"', reply.body)
 
+    def test_an_upstream_that_goes_on_behind_its_end_mark_keeps_nobody_waiting(self):
+        def stays_open(connection):
+            connection.begin_stream()
+            connection.chunk(streamed("whole").pieces[0])
+            self.assertTrue(connection.wait_closed(), "the gateway ends the transfer")
+
+        for stream in (True, False):
+            upstream = self.upstream(stays_open)
+            gateway = self.serve(upstream, upstream_options={"silence_timeout": "1h"})
+            reply = post(gateway, "/v1/chat/completions", body_of("x", tools=[TOOL], stream=stream))
+            self.assertEqual((reply.status, reply.stream_text if stream else reply.text), (200, "whole"))
+
     def test_an_error_before_the_first_event_keeps_its_status(self):
-        _, _, reply = self.ask(Status(429, {"error": {"message": "slow down", "code": "rate"}}, [("Retry-After", "3")]))
-        self.assertEqual((reply.status, reply.error["message"], reply.get("retry-after")), (429, "slow down", "3"))
+        _, _, reply = self.ask(Status(429, {"error": {"message": "slow down", "code": "rate"}}, [("Retry-After", "60")]))
+        self.assertEqual((reply.status, reply.error["message"], reply.get("retry-after")), (429, "slow down", "60"))
         self.assertTrue(reply.get("content-type").startswith("application/json"))
 
     def test_an_error_event_at_the_start_keeps_its_status(self):
-        _, _, reply = self.ask(Stream(b'data: {"error":{"message":"overloaded","type":"server_error","code":503}}\n\n'))
+        _, _, reply = self.ask(*[Stream(b'data: {"error":{"message":"overloaded","type":"server_error","code":503}}\n\n')] * 2)
         self.assertGreaterEqual(reply.status, 500)
         self.assertIn("overloaded", reply.error["message"])
 
     def test_a_failure_after_text_ends_in_an_error_event_and_the_end_mark(self):
-        _, _, reply = self.ask(streamed("Text.", calls=code_call("print(1)")), Status(500, {"error": {"message": "broke"}}))
+        _, _, reply = self.ask(streamed("Text.", calls=code_call("print(1)")), *[Status(500, {"error": {"message": "broke"}})] * 2)
         self.assertEqual(reply.status, 200)
         found = reply.events
         self.assertEqual(found[-1], "[DONE]")
@@ -209,7 +221,7 @@ class StreamTest(E2E):
         self.assertEqual(found[-2]["error"]["code"], "failed_after_run")
 
     def test_a_failure_after_a_silent_run_has_a_status_that_is_not_repeated(self):
-        _, _, reply = self.ask(code("print(1)"), Status(500, {"error": {"message": "broke"}}))
+        _, _, reply = self.ask(code("print(1)"), *[Status(500, {"error": {"message": "broke"}})] * 2)
         if reply.status == 200:  # a role or a comment had gone already
             self.assertEqual(reply.events[-2]["error"]["code"], "failed_after_run")
         else:

@@ -22,6 +22,11 @@ def answer(content=None, calls=(), finish=None, usage=(10, 5), **message):
     return whole
 
 
+def always(turn):
+    """A turn and what the gateway's own second try of it gets."""
+    return [turn, turn]
+
+
 def code(source, call_id="call_1", name="code_interpreter"):
     """A turn that calls the code tool."""
     return answer(calls=[(call_id, name, {"code": source})])

@@ -232,8 +232,11 @@ static int take_output(void *ctx, enum sg_out kind, const void *data, size_t len
     if (outcome->first_us == 0) {
         outcome->first_us = clock_us();
     }
-    buf_puts(&outcome->all, kind_name(kind));
+    /* Text comes in as many pieces as time makes of it; what counts is the whole. */
+    bool goes_on = kind == outcome->last && (kind == SG_OUT_LOG_OUT || kind == SG_OUT_LOG_ERR);
+    buf_puts(&outcome->all, goes_on ? "" : kind_name(kind));
     buf_append(&outcome->all, data, len);
+    outcome->last = kind;
     if (kind == SG_OUT_LOG_OUT) {
         buf_append(&outcome->out, data, len);
     } else if (kind == SG_OUT_LOG_ERR) {

@@ -29,13 +29,14 @@ int host_destroy(const char *handle, struct sg_error *err);
 int host_touch(const char *handle, int64_t life_ms, struct sg_error *err);
 int host_interrupt(const char *handle, struct sg_error *err);
 
-/* What came out of one run, in order: "out:text", "err:text", "result:{…}" … one after another, without separators
- * within a stream. */
+/* What came out of one run. */
 struct outcome {
     int code;
     struct sg_error error;
-    struct buf
-        all; /* every output: "[out]text", "[err]text", "[result]json", "[exception]json", "[status]json" */
+    /* Every output in order: "[out]text", "[err]text", "[result]json", "[exception]json", "[status]json". Text of one
+     * stream that nothing else came between stands behind one "[out]" or "[err]". */
+    struct buf all;
+    enum sg_out last;
     struct buf out, err;  /* the streams alone */
     struct buf exception; /* its JSON */
     struct buf results;   /* their JSON, each on a line */

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- state and values ---- */
 
@@ -112,6 +113,43 @@ static void order_body(void)
 static void both_streams_results_and_subprocesses_come_in_order(void)
 {
     with_box(order_body);
+}
+
+/* `all` without the lines of the writer beside. */
+static void drop_lines(struct buf *text, const char *line)
+{
+    size_t len = strlen(line), kept = 0;
+    for (size_t at = 0; at < text->len;) {
+        if (strncmp(text->data + at, line, len) == 0) {
+            at += len;
+        } else {
+            text->data[kept++] = text->data[at++];
+        }
+    }
+    text->len = kept;
+    text->data[kept] = '\0';
+}
+
+static void order_beside_a_writer_body(void)
+{
+    exec("import subprocess\n"
+         "writer = subprocess.Popen(['sh', '-c', 'while :; do echo zzz; done'])\n"
+         "for i in range(5):\n"
+         "    print('before', i)\n"
+         "    subprocess.run(['sh', '-c', f'echo child {i}'])\n"
+         "    print('after', i)\n"
+         "writer.kill()\n"
+         "_ = writer.wait()");
+    CU_ASSERT_EQUAL(o.code, 0);
+    drop_lines(&o.all, "zzz\n");
+    EXPECT_TEXT(o.all.data, "[out]before 0\nchild 0\nafter 0\nbefore 1\nchild 1\nafter 1\n"
+                            "before 2\nchild 2\nafter 2\nbefore 3\nchild 3\nafter 3\n"
+                            "before 4\nchild 4\nafter 4\n");
+}
+
+static void order_holds_beside_a_process_that_writes_without_end(void)
+{
+    with_options(&(struct host_options){.output = 64 << 20}, order_beside_a_writer_body);
 }
 
 static void bytes_body(void)
@@ -261,6 +299,43 @@ static void common_modules_import(void)
     with_box(modules_body);
 }
 
+/* Each in a box's first cell, before anything could have been made up for. */
+static void site_body(void)
+{
+    EXPECT_RUN("import sys, builtins, subprocess\n"
+               "try: import no_such_module\nexcept ImportError: print('no')\n"
+               "usual = subprocess.run([sys.executable, '-I', '-c', 'import sys, builtins\\n"
+               "print(sys.path, sorted(dir(builtins)))'], capture_output=True, text=True).stdout\n"
+               "print(usual == f'{sys.path[1:]} {sorted(dir(builtins))}\\n' or usual)",
+               "[out]no\nTrue\n");
+}
+
+static void packages_body(void)
+{
+    EXPECT_RUN("import sys, subprocess; print(subprocess.run([sys.executable, '-I', '-c', 'import "
+               "site; print(site.getsitepackages()[0] in \"' + repr(sys.path) + '\")'], "
+               "capture_output=True, text=True).stdout, end='')",
+               "[out]True\n");
+    EXPECT_RUN("exit, quit",
+               "[result]{\"text/plain\":\"(Use exit() or Ctrl-D (i.e. EOF) to exit, Use "
+               "quit() or Ctrl-D (i.e. EOF) to exit)\"}");
+}
+
+static void lines_body(void)
+{
+    exec("import traceback\ntry:\n    1/0  # here\nexcept ZeroDivisionError:\n"
+         "    traceback.print_exc()");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.err.data, "File \"<cell-1>\", line 3, in <module>\n    1/0  # here\n");
+}
+
+static void the_interpreter_is_as_if_it_had_started_with_site(void)
+{
+    with_box(site_body);
+    with_box(packages_body);
+    with_box(lines_body);
+}
+
 static void concurrency_body(void)
 {
     EXPECT_RUN("import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\n"
@@ -347,26 +422,37 @@ static void a_box_shows_its_own_world_only(void)
     with_box(surroundings_body);
 }
 
+/* A file of the host; of this run alone, for tests run side by side. */
+static const char *canary_path(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/sandgate-box-canary-%d", (int)getpid());
+    return path;
+}
+
 static void canary_body(void)
 {
-    exec("import os, glob\n"
-         "hit = [p for p in glob.glob('/proc/[0-9]*/environ') if b'CANARY' in "
-         "(open(p, 'rb').read() if os.access(p, os.R_OK) else b'')]\n"
-         "print(hit, os.environ.get('SANDBOX_CANARY_API_KEY'))\n"
-         "print(os.path.exists('/tmp/sandgate-box-canary'))\n"
-         "try: print(open('/proc/1/environ').read())\n"
-         "except OSError as e: print(e.errno)");
+    BUF_CLEANUP struct buf code = {0};
+    buf_printf(&code, "path = '%s'\n", canary_path());
+    buf_puts(&code, "import os, glob\n"
+                    "hit = [p for p in glob.glob('/proc/[0-9]*/environ') if b'CANARY' in "
+                    "(open(p, 'rb').read() if os.access(p, os.R_OK) else b'')]\n"
+                    "print(hit, os.environ.get('SANDBOX_CANARY_API_KEY'))\n"
+                    "print(os.path.exists(path))\n"
+                    "try: print(open('/proc/1/environ').read())\n"
+                    "except OSError as e: print(e.errno)");
+    exec(code.data);
     EXPECT_TEXT(o.out.data, "[] None\nFalse\n13\n");
 }
 
 static void the_hosts_environment_and_files_are_not_there(void)
 {
-    FILE *file = fopen("/tmp/sandgate-box-canary", "w");
+    FILE *file = fopen(canary_path(), "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
     fclose(file);
     setenv("SANDBOX_CANARY_API_KEY", "sk-CANARY-1", 1);
     with_box(canary_body);
-    remove("/tmp/sandgate-box-canary");
+    remove(canary_path());
 }
 
 static const struct test tests[] = {
@@ -375,6 +461,7 @@ static const struct test tests[] = {
     TEST(a_value_is_shown_under_all_its_forms),
     TEST(open_figures_become_images_and_are_closed),
     TEST(both_streams_results_and_subprocesses_come_in_order),
+    TEST(order_holds_beside_a_process_that_writes_without_end),
     TEST(any_bytes_become_text_and_streams_survive),
     TEST(output_over_the_limit_is_cut_and_says_so),
     TEST(values_over_the_limit_are_left_out),
@@ -382,6 +469,7 @@ static const struct test tests[] = {
     TEST(reading_input_and_leaving_are_exceptions),
     TEST(code_may_be_long_or_odd_but_must_be_python),
     TEST(common_modules_import),
+    TEST(the_interpreter_is_as_if_it_had_started_with_site),
     TEST(coroutines_threads_and_processes_work),
     TEST(a_forked_copy_prints_and_ends_with_the_cell),
     TEST(tampering_with_builtins_does_not_end_the_session),

@@ -46,6 +46,8 @@ static void a_packet_is_read_in_its_parts(void)
     CU_ASSERT_EQUAL(frame.number, 1);
     CU_ASSERT_TRUE(read_packet(PACKET("O\0" NONCE), &frame));
     CU_ASSERT_EQUAL(frame.body_len, 0);
+    CU_ASSERT_TRUE(read_packet(PACKET("S\0" NONCE), &frame));
+    CU_ASSERT_EQUAL(frame.kind, FRAME_SYNC);
 }
 
 static void packets_that_are_none_are_refused(void)
@@ -56,6 +58,7 @@ static void packets_that_are_none_are_refused(void)
     CU_ASSERT_FALSE(read_packet(PACKET("O\2" NONCE), &frame));                /* an unknown flag */
     CU_ASSERT_FALSE(read_packet(PACKET("Z\0" NONCE), &frame));                /* an unknown kind */
     CU_ASSERT_FALSE(read_packet(PACKET("R\0" NONCE "x"), &frame));            /* ours to send */
+    CU_ASSERT_FALSE(read_packet(PACKET("S\0" NONCE "x"), &frame));            /* it has no body */
     CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE), &frame));                /* no number */
     CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\2"), &frame));           /* not one of two */
     CU_ASSERT_FALSE(read_packet(PACKET("F\0" NONCE "\1x"), &frame));          /* too long */

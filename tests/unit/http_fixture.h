@@ -148,6 +148,21 @@ static inline void handle_flood(struct http_exchange *exchange)
     note(code, &err);
 }
 
+/* A piece that does not fit into the kernel's buffers, begun when the handler's time is over. */
+static inline void handle_late(struct http_exchange *exchange)
+{
+    static char block[8 * MIB];
+    struct sg_error err = {0};
+    int code = http_answer_begin(exchange, 200, NULL, 0, -1, &err);
+    fiber_set_deadline(fiber_self(), clock_ms());
+    CU_ASSERT_EQUAL(sem_post(&fixture.waiting), 0);
+    code = code == 0 ? http_answer_write(exchange, (struct str){block, sizeof block}, &err) : code;
+    fiber_set_deadline(fiber_self(), DEADLINE_NONE);
+    code = code == 0 ? http_answer_write(exchange, STR("the end"), &err) : code;
+    code = code == 0 ? http_answer_end(exchange, &err) : code;
+    note(code, &err);
+}
+
 static inline void handle_read(struct http_exchange *exchange)
 {
     struct sg_error err = {0};
@@ -182,6 +197,8 @@ static inline void handle(void *ctx, struct http_exchange *exchange)
         handle_flush(exchange);
     } else if (str_is(path, "/flood")) {
         handle_flood(exchange);
+    } else if (str_is(path, "/late")) {
+        handle_late(exchange);
     } else if (str_is(path, "/read")) {
         handle_read(exchange);
     } else if (str_is(path, "/empty")) {

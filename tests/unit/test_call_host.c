@@ -402,6 +402,28 @@ static void cancelling_and_the_deadline_reach_a_service(void)
     run_both(cancel_fiber);
 }
 
+/* ---- the table ---- */
+
+/* All of it is pointers behind the two numbers; a function that was forgotten would be NULL. */
+static void every_function_of_the_table_is_there(void)
+{
+    CU_ASSERT_EQUAL_FATAL(host_table()->size, sizeof(struct sg_host));
+    for (size_t at = offsetof(struct sg_host, log); at < sizeof(struct sg_host);
+         at += sizeof(void *)) {
+        void *function;
+        memcpy(&function, (const char *)host_table() + at, sizeof function);
+        CU_ASSERT_PTR_NOT_NULL(function);
+    }
+}
+
+static void a_plugin_reads_what_an_error_says(void)
+{
+    struct sg_error err = {0};
+    CU_ASSERT_STRING_EQUAL(host_table()->message(&err), "");
+    (void)host_table()->fail(&err, SG_E_GONE, "box %d is gone", 7); /* the text is looked at */
+    CU_ASSERT_STRING_EQUAL(host_table()->message(&err), "box 7 is gone");
+}
+
 /* ---- open and close ---- */
 
 static int opened, closed, open_code;
@@ -515,6 +537,8 @@ static const struct test tests[] = {
     TEST(files_and_search_go_to_the_gateways_services),
     TEST(services_that_are_not_there_say_so),
     TEST(cancelling_and_the_deadline_reach_a_service),
+    TEST(every_function_of_the_table_is_there),
+    TEST(a_plugin_reads_what_an_error_says),
     TEST(an_instance_opens_and_closes_in_the_callers_fiber),
     TEST(a_call_used_on_another_thread_is_refused_and_logged),
 };

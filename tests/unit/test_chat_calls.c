@@ -240,12 +240,12 @@ static void custom_calls(struct bench *b)
         b,
         ROLE CHUNK(
             "{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"type\":\"custom\",\"custom\":{\"name\":"
-            "\"code_interpreter\",\"input\":\"x\"}}]}")
+            "\"patch\",\"input\":\"x\"}}]}")
             CHUNK("{\"tool_calls\":[{\"index\":0,\"custom\":{\"input\":\"y\"}}]}")
                 FINISH("tool_calls") DONE);
     CU_ASSERT_EQUAL(b->turn.calls_count, 0);
     bench_finish(b, "");
-    expect_seen(b, "", "0:a:code_interpreter:x;0:+y;", "tool_calls");
+    expect_seen(b, "", "0:a:patch:x;0:+y;", "tool_calls");
 }
 
 static void custom_tools_are_the_clients(void)

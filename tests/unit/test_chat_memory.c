@@ -604,7 +604,7 @@ static void shown_runs_of_a_tool_that_is_not_offered_become_text(void)
 static void runs_that_are_not_ours_are_cut_and_not_told(void)
 {
     static const char *const ids[] = {
-        "ci_vendor", "ci_sg", "ci_sg0123", "call_sg" MARK, "ci_sg0123456789abcdef0123456789abcdeX",
+        "ci_vendor", "ci_sg", "ci_sg0123", ("call_sg" MARK), "ci_sg0123456789abcdef0123456789abcdeX",
         ""};
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         BUF_CLEANUP struct buf message = {0};

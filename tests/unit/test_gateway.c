@@ -88,6 +88,8 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
                 "  - { name: c, base_url: 'http://x', models: [m] }\n"
                 "  - { name: 'd/e', base_url: 'http://x', models: [m] }\n"
                 "  - just words\n"
+                "  - { name: e, base_url: 'http://x/v1/chat/completions', models: [m] }\n"
+                "server: { origins: [ok.example, 'https://ok.example/'] }\n"
                 "sessions: { id_from: [metadata.sesion_id] }\n"
                 "interceptors: { plugin: x }\n",
                 &said);
@@ -102,6 +104,9 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
         ":10:5: an entry of 'upstreams' must be a map such as { name: … }",
         ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
          "header:NAME, not 'metadata.sesion_id'"),
+        "upstream 'e': 'base_url' must end before /chat/completions, as for a client library",
+        "server: an entry of 'origins' must be as browsers send it, such as https://app.example, "
+        "without a path or a slash at its end, not 'https://ok.example/'",
         "'interceptors' must be a list of entries such as '- { name: … }'",
     };
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {

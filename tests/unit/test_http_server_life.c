@@ -173,6 +173,24 @@ static void a_client_that_takes_nothing_is_given_up(void)
     fixture_end();
 }
 
+/* Its time is over in the middle of a piece: the client gets it whole, and what is said behind it. */
+static void what_was_begun_is_finished_after_the_handlers_time(void)
+{
+    BUF_CLEANUP struct buf got = {0};
+    fixture_begin(1, NULL);
+    int fd = client_connect(), bytes = 16384;
+    CU_ASSERT_EQUAL(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes), 0);
+    client_send(fd, STR("GET /late HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.waiting), 0);
+    CU_ASSERT_TRUE(client_read(fd, NULL, &got));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
+    CU_ASSERT_EQUAL(fixture.code, 0);
+    CU_ASSERT(got.len > 8 * MIB);
+    CU_ASSERT_EQUAL(memcmp(got.data + got.len - 14, "the end", 7), 0);
+    (void)close(fd);
+    fixture_end();
+}
+
 /* ---- the end ---- */
 
 static void wake_parked(struct loop_task *task)
@@ -383,6 +401,7 @@ static const struct test tests[] = {
     TEST(a_client_that_leaves_within_its_body_ends_the_reading),
     TEST(pipelined_bytes_do_not_hide_a_leaving_client),
     TEST(a_client_that_takes_nothing_is_given_up),
+    TEST(what_was_begun_is_finished_after_the_handlers_time),
     TEST(draining_closes_idle_connections_and_lets_exchanges_end),
     TEST(cancelling_answers_503_to_what_still_waits),
     TEST(every_loop_takes_connections),

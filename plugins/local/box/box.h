@@ -25,7 +25,14 @@ struct box_limits {
     uint64_t files;     /* open descriptors a process */
     uint32_t uid_base;  /* root only: host uid of slot 0 */
     uint32_t boxes_max;
+    const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
+    size_t compiled_len;
+    const char *command; /* Python to run in place of the interpreter's side, or NULL */
 };
+
+/* Below the box's root. */
+#define BOX_DRIVER_TEXT "run/driver.py"
+#define BOX_DRIVER_COMPILED "run/driver.pyc"
 
 /* The descriptors with which pid 1 is born; everything else is closed. */
 struct box_fds {
@@ -42,6 +49,10 @@ bool broker_keep_privileges(void);
  * box's pid 1, or -1 if none was started. */
 pid_t box_spawn(const struct box_limits *, uint32_t host_id, int lifeline, int64_t life_ms,
                 int reply_fd);
+
+/* compile.c: a box that compiles the interpreter's side for the others; sets `compiled` if that went well. The box has
+ * ended when this returns. */
+void box_compile(struct box_limits *, uint32_t host_id, int lifeline);
 
 /* enter.c: what pid 1 does from its first instruction on. */
 void box_enter(const struct box_limits *, const struct box_fds *, int64_t life_ms)

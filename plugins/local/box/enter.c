@@ -122,8 +122,12 @@ static _Noreturn void driver_exec(const struct box_limits *limits, const struct 
                                               "OPENBLAS_NUM_THREADS=1",
                                               "OMP_NUM_THREADS=1",
                                               NULL};
-    /* -I: no PYTHON* variables, no user site, no script folder on the path. */
-    const char *const argv[] = {"python3", "-I", "/run/driver.py", NULL};
+    /* -I: no PYTHON* variables, no user site, no script folder on the path. -S: the driver does what site does, when there
+     * is time for it. */
+    const char *script = limits->compiled != NULL ? "/" BOX_DRIVER_COMPILED : "/" BOX_DRIVER_TEXT;
+    const char *const run_script[] = {"python3", "-I", "-S", script, NULL};
+    const char *const run_command[] = {"python3", "-I", "-S", "-c", limits->command, NULL};
+    const char *const *argv = limits->command != NULL ? run_command : run_script;
     sigset_t none;
     sigemptyset(&none);
     /* Dumpable again, for /proc/self; more likely than pid 1 to be chosen when the machine runs out of memory. */

@@ -291,8 +291,9 @@ static const int calls_allowed[] = {
 #endif
 };
 
-/* Memory that can be held without any process mapping it. */
-static const int calls_unseen_memory[] = {SYS_memfd_create, SYS_shmget};
+/* Memory that can be held without any process mapping it. A set of semaphores is 2 MiB in the kernel, a queue 16 KiB, and
+ * there may be 32000 of each; the objects of POSIX are files or have a limit. */
+static const int calls_unseen_memory[] = {SYS_memfd_create, SYS_shmget, SYS_semget, SYS_msgget};
 
 static const int calls_forbidden[] = {
     SYS_ptrace,

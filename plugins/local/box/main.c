@@ -149,6 +149,11 @@ static int ask_receive(struct wire_ask *ask, bool *ret_closed)
     return fd;
 }
 
+static uint32_t host_id_of(const struct broker *broker, int slot)
+{
+    return geteuid() == 0 ? broker->limits.uid_base + (uint32_t)slot : 0;
+}
+
 static void refuse_full(int reply_fd)
 {
     struct wire_reply reply = {.magic = WIRE_MAGIC, .error = EUSERS};
@@ -170,8 +175,8 @@ static bool ask_serve(struct broker *broker)
     if (slot < 0) {
         refuse_full(reply_fd);
     } else {
-        uint32_t host_id = geteuid() == 0 ? broker->limits.uid_base + (uint32_t)slot : 0;
-        pid_t pid = box_spawn(&broker->limits, host_id, broker->lifeline[0], ask.life_ms, reply_fd);
+        pid_t pid = box_spawn(&broker->limits, host_id_of(broker, slot), broker->lifeline[0],
+                              ask.life_ms, reply_fd);
         broker->slots[slot] = pid > 0 ? pid : 0;
     }
     close(reply_fd);
@@ -223,6 +228,7 @@ int main(int argc, char **argv)
     static struct broker broker;
     limits_read(&broker.limits, argc, argv);
     broker_prepare(&broker);
+    box_compile(&broker.limits, host_id_of(&broker, 0), broker.lifeline[0]);
     struct pollfd events[] = {{WIRE_BROKER_FD, POLLIN, 0}, {broker.signals, POLLIN, 0}};
     for (bool open = true; open;) {
         if (poll(events, 2, -1) < 0 && errno != EINTR) {

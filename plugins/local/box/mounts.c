@@ -84,6 +84,18 @@ static void make_folders(int status_fd)
     }
 }
 
+static void make_driver(const struct box_limits *limits, int status_fd)
+{
+    /* The text also beside the compiled one, for its lines in messages. */
+    if (!make_file(BOX_DRIVER_TEXT, driver_text, driver_text_len)) {
+        box_fail(status_fd, "write /" BOX_DRIVER_TEXT);
+    }
+    if (limits->compiled != NULL &&
+        !make_file(BOX_DRIVER_COMPILED, limits->compiled, limits->compiled_len)) {
+        box_fail(status_fd, "write /" BOX_DRIVER_COMPILED);
+    }
+}
+
 static void make_own_files(int status_fd)
 {
     static const struct {
@@ -102,9 +114,6 @@ static void make_own_files(int status_fd)
         if (!make_file(files[i].path, files[i].text, strlen(files[i].text))) {
             box_fail(status_fd, "write /%s", files[i].path);
         }
-    }
-    if (!make_file("run/driver.py", driver_text, driver_text_len)) {
-        box_fail(status_fd, "write /run/driver.py");
     }
 }
 
@@ -302,6 +311,7 @@ void box_make_root(const struct box_limits *limits, int status_fd)
     }
     make_folders(status_fd);
     make_own_files(status_fd);
+    make_driver(limits, status_fd);
     bind_host_files(status_fd);
     make_devices(status_fd);
     make_disk(limits, status_fd);

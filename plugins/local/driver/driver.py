@@ -5,19 +5,18 @@ It shares its process with the user's code, so nothing here is a boundary and no
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
 
 A packet is KIND, FLAGS, NONCE (8 bytes), BODY; the nonce is the current cell's (see frames.h for all kinds).
+
+It runs without site (-S) and imports only what is built into the interpreter and quick, since the time until a first
+output is mostly that of imports. What else is needed comes with its first use, or while there is nothing to do (see
+Site, Lines).
 """
-import _ast
 import _signal
-import _socket
 import _thread
-import binascii
 import builtins
 import fcntl
-import linecache
-import os
+import posix
 import select
 import sys
-import types
 
 CONTROL_FD = 3
 PACKET_BODY = 32768
@@ -28,9 +27,12 @@ FIONREAD = 0x541B
 COROUTINE = 0x80  # in co_flags of a cell with a top-level await
 ONLY_AST = 0x400
 TOP_LEVEL_AWAIT = 0x2000
+PACKAGES = None  # the folders of packages, where they were known when this was compiled
+IDLE_MS = 20  # without a cell, after which what is late is made up for
 
 # Bound now, so that a cell that replaces one of these in its module does not take the driver along.
-_compile, _eval, _getpid, _exit, _write = compile, eval, os.getpid, os._exit, os.write
+_compile, _eval, _getpid, _exit = compile, eval, posix.getpid, posix._exit
+_read, _write = posix.read, posix.write
 _ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
 _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
 
@@ -39,12 +41,18 @@ def as_bytes(text):
     return text.encode("utf-8", "backslashreplace")
 
 
+def as_base64(data):
+    import binascii
+
+    return binascii.b2a_base64(data, newline=False)
+
+
 class Control:
     """The socket to the gateway. A forked copy of the process has none: its output goes to the pipes."""
 
     def __init__(self, fd):
-        self.socket = _socket.socket(fileno=fd)
-        os.set_inheritable(fd, False)
+        self.fd = fd  # of a socket that keeps packets apart: a read or write is one
+        posix.set_inheritable(fd, False)
         self.pid = _getpid()
         self.thread = _ident()
         self.lock = _lock_new()  # held over all packets of one value
@@ -52,13 +60,12 @@ class Control:
         self.running = False  # a cell runs: output is wanted, an interrupt means it
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
-        self.pipes = set()
-        os.register_at_fork(after_in_child=self.forget)
+        posix.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
         self.pid = -1
         try:
-            os.close(self.socket.detach())
+            posix.close(self.fd)
         except OSError:
             pass
 
@@ -69,31 +76,30 @@ class Control:
         """The user may have made the socket non-blocking: it is shared."""
         while True:
             try:
-                return function(argument)
-            except (BlockingIOError, TimeoutError):
+                return function(self.fd, argument)
+            except BlockingIOError:
                 poll = _poll()
-                poll.register(self.socket.fileno(), event)
+                poll.register(self.fd, event)
                 poll.poll()
-
-    def wait_for_pipes(self):
-        """What subprocesses wrote to the pipes comes before what is sent next: waits, for a moment, until it is read.
-
-        A descriptor that never gets empty, because the user put something else in its place or a process writes without
-        end, is left out for the rest of the cell."""
-        for fd in (1, 2):
-            if fd in self.pipes and not self.is_empty(fd):
-                self.pipes.discard(fd)
 
     @staticmethod
     def is_empty(fd):
-        for _ in range(20):
-            try:
-                if _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0":
-                    return True
-            except OSError:
-                return False
-            _poll().poll(1)
-        return False
+        try:
+            return _ioctl(fd, FIONREAD, b"\0\0\0\0") == b"\0\0\0\0"
+        except OSError:  # the user has closed it, or put something else in its place
+            return True
+
+    def sync(self):
+        """What subprocesses wrote to the pipes comes before what is sent next: asks the gateway to read them first, and
+        waits until it has. With the lock held, and only while a cell runs: nobody else waits for packets then."""
+        if self.is_empty(1) and self.is_empty(2):
+            return
+        self.patiently(_write, b"S\0" + self.nonce, select.POLLOUT)
+        answer = None
+        while answer != b"S\0" + self.nonce:
+            answer = self.patiently(_read, PACKET_BODY, select.POLLIN)
+            if not answer:
+                _exit(0)  # the gateway is gone
 
     def hold(self):
         """From here to release() an interrupt waits, so that no value is sent in part."""
@@ -105,15 +111,20 @@ class Control:
             self.sending -= 1
             self.raise_interrupt()
 
+    def hello(self):
+        _write(self.fd, b"H\0" + self.nonce + sys.version.split()[0].encode())
+
     def send(self, kind, body=b"", flags=0):
         if not self.running or not self.is_mine():
             return
         self.hold()
         try:
-            self.wait_for_pipes()
             with self.lock:
+                if not self.running:  # it has ended while this thread waited for the lock
+                    return
+                self.sync()
                 head = kind + bytes((flags,)) + self.nonce
-                self.patiently(self.socket.send, head + body, select.POLLOUT)
+                self.patiently(_write, head + body, select.POLLOUT)
         finally:
             self.release()
 
@@ -141,13 +152,21 @@ class Control:
             return
         raise KeyboardInterrupt
 
+    def is_idle(self):
+        """No packet comes for a moment."""
+        poll = _poll()
+        poll.register(self.fd, select.POLLIN)
+        return not poll.poll(IDLE_MS)
+
     def receive_cell(self):
         """The next cell's nonce and code. None once the gateway is gone."""
         parts = []
         while True:
-            packet = self.patiently(self.socket.recv, 1 << 18, select.POLLIN)
+            packet = self.patiently(_read, 1 << 18, select.POLLIN)
             if not packet:
                 return None
+            if packet[:1] != b"R":
+                continue
             parts.append(packet[10:])
             if not packet[1] & MORE:
                 return packet[2:10], b"".join(parts).decode("utf-8", "replace")
@@ -247,7 +266,7 @@ class Shows:
             if _isinstance(shown, tuple):
                 shown = shown[0]
             if _isinstance(shown, (bytes, bytearray)):
-                shown = binascii.b2a_base64(shown, newline=False)
+                shown = as_base64(shown)
             elif _isinstance(shown, (dict, list)):
                 import json
 
@@ -287,7 +306,7 @@ class Shows:
                 figure = pyplot.figure(number)
                 image = io.BytesIO()
                 figure.savefig(image, format="png", bbox_inches="tight")
-                png = binascii.b2a_base64(image.getvalue(), newline=False)
+                png = as_base64(image.getvalue())
                 self.send([("text/plain", as_bytes(repr(figure))), ("image/png", png)], False)
         finally:
             pyplot.close("all")
@@ -305,11 +324,11 @@ def trim(traceback):
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    while frames and frames[-1].tb_frame.f_code.co_filename == __file__:
+    while frames and frames[-1].tb_frame.f_code.co_filename == trim.__code__.co_filename:
         frames.pop()
     trimmed = None
     for frame in reversed(frames):
-        trimmed = types.TracebackType(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+        trimmed = _type(frame)(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return trimmed
 
 
@@ -347,13 +366,113 @@ def describe(error):
     return _type(error).__name__, cut_middle(value, 4000), cut_middle(text, TRACEBACK_MAX)
 
 
+def find_elsewhere(name, path, target):
+    """What the finders that are there now say of a module."""
+    for finder in list(sys.meta_path):
+        spec = finder.find_spec(name, path, target)
+        if spec is not None:
+            return spec
+    return None
+
+
+def leave(finder):
+    """False if it had left already."""
+    try:
+        sys.meta_path.remove(finder)
+    except ValueError:
+        return False
+    return True
+
+
+def find_packages():
+    """The folders of packages of this interpreter."""
+    import os
+    import site
+
+    site.venv(set())  # of a virtual environment, if it is one
+    return [folder for folder in site.getsitepackages() if os.path.isdir(folder)]
+
+
+class Site:
+    """What the site module does at an interpreter's start. The folders of packages and the names exit, quit and help are
+    there from the beginning. The .pth files in those folders, whose code can take long, and sitecustomize come while
+    there is nothing to do, or as soon as a module is not found without them."""
+
+    def __init__(self):
+        import _sitebuiltins
+
+        builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+        builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+        builtins.help = _sitebuiltins._Helper()
+        self.folders = PACKAGES if PACKAGES is not None else find_packages()
+        for folder in self.folders:
+            if folder not in sys.path:
+                sys.path.append(folder)
+        sys.meta_path.append(self)
+
+    def finish(self):
+        if not leave(self):
+            return
+        try:
+            import site
+
+            site.setcopyright()
+            for folder in self.folders:
+                if folder in sys.path:
+                    site.addsitedir(folder)
+            site.execsitecustomize()
+        except BaseException:  # no reason not to run code
+            pass
+
+    def find_spec(self, name, path=None, target=None):
+        if path is not None or name in _getattr(sys, "stdlib_module_names", ()):
+            return None
+        self.finish()
+        return find_elsewhere(name, path, target)
+
+
+class Lines:
+    """The source of cells, for tracebacks. It belongs into linecache, which is imported (with re and tokenize) only when
+    somebody wants it."""
+
+    def __init__(self):
+        self.entries = {}
+        self.loader = None
+        sys.meta_path.insert(0, self)
+
+    def add(self, name, code):
+        cache = _getattr(sys.modules.get("linecache"), "cache", self.entries)
+        cache[name] = (_len(code), None, code.splitlines(True), name)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "linecache" or not leave(self):
+            return None
+        spec = find_elsewhere(name, path, target)
+        if spec is not None:
+            self.loader, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        module.cache.update(self.entries)
+        self.entries = {}
+
+
 class Driver:
     def __init__(self):
         self.control = Control(CONTROL_FD)
         self.shows = Shows(self.control)
         self.count = 0
         self.loop = None
-        main = types.ModuleType("__main__")
+        self.site = Site()
+        self.lines = Lines()
+        self.ast = None
+        self.is_warm = False
+        main = _type(sys)("__main__")
         main.__builtins__ = builtins
         main.display = self.shows.display
         sys.modules["__main__"] = main
@@ -392,8 +511,8 @@ class Driver:
     def run_cell(self, code, name):
         tree = _compile(code, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
         last = None
-        if tree.body and _isinstance(tree.body[-1], _ast.Expr):
-            last = _ast.Expression(tree.body.pop().value)
+        if tree.body and _isinstance(tree.body[-1], self.ast.Expr):
+            last = self.ast.Expression(tree.body.pop().value)
         if tree.body:
             self.run_code(tree, name, "exec")
         if last is not None:
@@ -406,7 +525,7 @@ class Driver:
     def send_error(self, error):
         if not self.control.is_mine():
             # A forked copy of the cell: it has nobody to tell but the pipe.
-            os.write(2, as_bytes(describe(error)[2]))
+            _write(2, as_bytes(describe(error)[2]))
             _exit(1)
         self.control.sending += 1  # an interrupt now would be one too many
         with self.control.lock:
@@ -418,11 +537,10 @@ class Driver:
     def execute(self, nonce, code):
         self.count += 1
         name = f"<cell-{self.count}>"
-        linecache.cache[name] = (_len(code), None, code.splitlines(True), name)
+        self.lines.add(name, code)
         self.control.nonce = nonce
         self.control.interrupted = False
         self.control.sending = 0
-        self.control.pipes = {1, 2}
         failed = b"\0"
         try:
             try:
@@ -445,21 +563,39 @@ class Driver:
                 stream.flush()
             except Exception:
                 pass
-        self.control.send(b"F", failed)
-        self.control.running = False
+        with self.control.lock:
+            self.control.send(b"F", failed)
+            self.control.running = False
         self.control.sending -= 1
+
+    def warm_up(self):
+        """What a later cell is likely to need; nobody waits for this one."""
+        self.is_warm = True
+        self.site.finish()
+        try:
+            import os  # noqa: F401
+            import traceback  # noqa: F401, with linecache
+        except BaseException:
+            pass
+
+    def next_cell(self):
+        if not self.is_warm and self.control.is_idle():
+            self.warm_up()
+        return self.control.receive_cell()
 
     def serve(self):
         sys.stdin = open(0, closefd=False)
         sys.argv = [""]
         sys.path.insert(0, "")
         self.reset()
-        self.control.running = True
-        self.control.send(b"H", sys.version.split()[0].encode())
-        self.control.running = False
+        self.control.hello()
+        # Every cell needs it, and it takes long: while the gateway takes the hello and sends the first cell.
+        import _ast
+
+        self.ast = _ast
         while True:
             try:
-                cell = self.control.receive_cell()
+                cell = self.next_cell()
             except KeyboardInterrupt:
                 continue
             if cell is None:

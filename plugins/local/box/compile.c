@@ -1,0 +1,131 @@
+/* The interpreter's side, compiled: once for each broker, by the interpreter that will run it, in a box like any other.
+ * To compile the text at the start of every box would take longer than all else that a box needs.
+ *
+ * What comes back is run in boxes only, where the text would run too. If there is none, for whatever reason, boxes start
+ * from the text; what is wrong with a system is told by the first box that is asked for. */
+#include "box.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COMPILE_MS 10000
+#define COMPILED_MAX ((size_t)1 << 20)
+
+/* A .pyc: magic, three fields that a script's is not checked for, code. The folders of packages are the same in all boxes
+ * and are put in, unless the interpreter is one of a virtual environment, whose prefix has to be set at each start. */
+static const char compiler[] =
+    "import marshal, os, site, sys\n"
+    "from _frozen_importlib_external import MAGIC_NUMBER\n"
+    "path, prefix = '/" BOX_DRIVER_TEXT "', sys.prefix\n"
+    "with open(path, encoding='utf-8') as file: text = file.read()\n"
+    "site.venv(set())\n"
+    "if sys.prefix == prefix:\n"
+    "    folders = [f for f in site.getsitepackages() if os.path.isdir(f)]\n"
+    "    text = text.replace('PACKAGES = None', f'PACKAGES = {folders!r}', 1)\n"
+    "code = compile(text, path, 'exec', dont_inherit=True)\n"
+    "sys.stdout.buffer.write(MAGIC_NUMBER + bytes(12) + marshal.dumps(code))\n";
+
+/* Bytes until the end of file; 0 if it does not come in time or there are too many. */
+static size_t read_to_end(int fd, unsigned char *data, size_t size, int64_t until)
+{
+    size_t len = 0;
+    for (;;) {
+        struct pollfd event = {fd, POLLIN, 0};
+        int64_t left = until - now_ms();
+        if (left <= 0 || poll(&event, 1, (int)left) <= 0) {
+            return 0;
+        }
+        ssize_t got = read(fd, data + len, size - len);
+        if (got <= 0) {
+            return got == 0 && len < size ? len : 0;
+        }
+        len += (size_t)got;
+    }
+}
+
+/* Whether pid 1 says that the compiler has ended well. */
+static bool ended_well(int status_fd, int64_t until)
+{
+    for (;;) {
+        struct wire_status status;
+        struct pollfd event = {status_fd, POLLIN, 0};
+        int64_t left = until - now_ms();
+        /* The pidfd that comes along is not taken: there is no room for it. */
+        if (left <= 0 || poll(&event, 1, (int)left) <= 0 ||
+            recv(status_fd, &status, sizeof status, MSG_DONTWAIT) != (ssize_t)sizeof status) {
+            return false;
+        }
+        if (status.kind == WIRE_ENDED || status.kind == WIRE_FAILED) {
+            return status.kind == WIRE_ENDED && status.value == 0;
+        }
+    }
+}
+
+static bool take_reply(int reply_fd, int fds[WIRE_FDS])
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
+    } control;
+    struct wire_reply reply;
+    struct iovec iov = {&reply, sizeof reply};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(reply_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header == NULL || header->cmsg_len != CMSG_LEN(sizeof(int) * WIRE_FDS)) {
+        return false;
+    }
+    memcpy(fds, CMSG_DATA(header), sizeof(int) * WIRE_FDS);
+    return true;
+}
+
+static size_t compile_take(int reply_fd, unsigned char *compiled)
+{
+    int fds[WIRE_FDS];
+    if (!take_reply(reply_fd, fds)) {
+        return 0;
+    }
+    int64_t until = now_ms() + COMPILE_MS;
+    size_t len = read_to_end(fds[WIRE_FD_STDOUT], compiled, COMPILED_MAX, until);
+    bool good = len > 0 && ended_well(fds[WIRE_FD_STATUS], until);
+    for (int i = 0; i < WIRE_FDS; i++) {
+        close(fds[i]);
+    }
+    return good ? len : 0;
+}
+
+void box_compile(struct box_limits *limits, uint32_t host_id, int lifeline)
+{
+    int ends[2];
+    unsigned char *compiled = malloc(COMPILED_MAX);
+    if (compiled == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        free(compiled);
+        return;
+    }
+    struct box_limits compiling = *limits;
+    compiling.command = compiler;
+    pid_t pid = box_spawn(&compiling, host_id, lifeline, COMPILE_MS, ends[1]);
+    limits->compiled_len = pid > 0 ? compile_take(ends[0], compiled) : 0;
+    close(ends[0]);
+    close(ends[1]);
+    if (limits->compiled_len > 0) {
+        limits->compiled = compiled; /* for the broker's life */
+    } else {
+        free(compiled);
+    }
+    if (pid > 0) {
+        /* It has ended, or is of no use; its slot and uid are free for the first box. */
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+}
