@@ -299,6 +299,9 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
     if (code == 0 && !fetch->address.is_literal) {
         code = resolve(fetch, &failure);
     }
+    if (code == 0 && admission_is_near()) {
+        multis_close_idle(fetch->home);
+    }
     if (code == 0 && !admission_await(1)) {
         fetch->no_descriptor = true;
         fetch->result = CURLE_COULDNT_CONNECT;
