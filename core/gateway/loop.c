@@ -317,8 +317,10 @@ int loop_serve(struct request *r, struct sg_error *err)
     turns.options.stream = turns.surface->wants_stream(r->talk) && !r->upstream->replay;
     rc = turns_serve(r, &turns, err);
     if (rc != 0) {
-        if (r->lease != NULL) {
-            lease_park(r->lease, 0); /* nobody will come back for it */
+        if (r->lease !=
+            NULL) { /* a client that failed may come back as it was, but to what it had only */
+            bool waits = r->has_resumed && !r->ran_tools && rc != SG_E_CANCELLED;
+            lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
         loop_fail(r, &turns, err);
     }

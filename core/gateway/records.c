@@ -90,6 +90,7 @@ static bool memory_resume(void *context, struct str id)
         return false;
     }
     r->has_lost_parked = rc != 0;
+    r->has_resumed = rc == 0;
     return rc == 0;
 }
 

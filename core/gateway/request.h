@@ -64,7 +64,8 @@ struct request {
     struct surface_exchange *talk; /* where interceptors take part */
     struct surface_memory memory;  /* what it is given */
     struct held_record *held_records;
-    bool has_lost_parked; /* the container of the answer that is continued has gone */
+    bool has_resumed;     /* the container of the answer that it continues was taken over */
+    bool has_lost_parked; /* … or has gone */
     struct lease *lease;  /* of the container, once code was to be run */
     const struct sandbox *lease_sandbox;
     unsigned turns, calls_run;

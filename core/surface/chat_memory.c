@@ -73,6 +73,23 @@ static void hash_put(const struct chat *chat, struct arena *arena, struct buf *o
     (void)buf_printf(out, "\"hash\":\"%s\"", hash); /* overflow is asked for at the end */
 }
 
+static struct str kind_of(const struct surface_offer *offer)
+{
+    return offer->hosted.len > 0 ? offer->hosted : offer->name;
+}
+
+/* Is it named before? Tools of no hosted kind may have the same name. */
+static bool kind_is_named(const struct chat_request *request, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (request->shown[k].called &&
+            str_eq(kind_of(&request->offers[k]), kind_of(&request->offers[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Which function each kind had in this request: it may have another when the client comes back. */
 static void names_put(const struct chat *chat, struct buf *out)
 {
@@ -80,10 +97,9 @@ static void names_put(const struct chat *chat, struct buf *out)
     bool first = true;
     (void)buf_puts(out, ",\"names\":{"); /* as above */
     for (size_t i = 0; i < request->offers_count; i++) {
-        const struct surface_offer *offer = &request->offers[i];
-        if (request->shown[i].called) {
+        if (request->shown[i].called && !kind_is_named(request, i)) {
             (void)buf_puts(out, first ? "" : ",");
-            (void)buf_put_json(out, offer->hosted.len > 0 ? offer->hosted : offer->name);
+            (void)buf_put_json(out, kind_of(&request->offers[i]));
             (void)buf_putc(out, ':');
             (void)buf_put_json(out, request->shown[i].name);
             first = false;

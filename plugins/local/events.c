@@ -112,6 +112,9 @@ static int status_receive(struct box *box)
     if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
     }
+    if (len < 0 && errno == ECONNRESET) {
+        return 1; /* it left before it read all orders; told once, before what it had sent */
+    }
     struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     int fd = -1;
     if (header != NULL && header->cmsg_type == SCM_RIGHTS) {

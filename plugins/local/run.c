@@ -8,6 +8,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct run {
     int64_t kill_at;    /* once it has been told to stop; INT64_MAX */
     int64_t give_up_at; /* once it has been killed */
     enum stop_reason why;
+    bool end_awaited; /* it has ended, and pid 1 has yet to say how */
     bool killed;
     bool finished; /* "finished" has come */
     bool failed;   /* the box sends no more that counts: it has ended */
@@ -69,8 +71,26 @@ static void stop_by_force(struct run *run)
     box_kill(run->box);
 }
 
+/* The kernel's word, so that a box which only closes its connection gains nothing. */
+static bool driver_has_ended(const struct box *box)
+{
+    struct pollfd end = {.fd = box->driver, .events = POLLIN};
+    return box->driver >= 0 && poll(&end, 1, 0) == 1;
+}
+
+/* An interpreter that has ended runs nothing any more: pid 1 is given longer to say how it ended, which on a busy
+ * machine can take more than the time in which running code has to react. */
+static void await_word_of_end(struct run *run)
+{
+    if (run->why == STOP_CLOSED && !run->end_awaited && driver_has_ended(run->box)) {
+        run->end_awaited = true;
+        run->kill_at = local_now_ms() + END_MS;
+    }
+}
+
 static void look_at_clock(struct run *run)
 {
+    await_word_of_end(run);
     int64_t now = local_now_ms();
     if (run->bytes > FLOOD_BYTES) {
         tell_to_stop(run, STOP_FLOOD);

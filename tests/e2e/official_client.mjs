@@ -77,6 +77,17 @@ const parts = {
         assert.equal(calls.length, 1);
         assert.equal(calls[0].function.name, 'get_stock');
         assert.deepEqual(JSON.parse(calls[0].function.arguments), { part: 'A-7' });
+        const second = client.chat.completions.stream(ask({
+            tools: [{ type: 'code_interpreter' }, getStock],
+            messages: [...ask().messages, answer.choices[0].message, { role: 'tool', tool_call_id: calls[0].id, content: '5' }],
+        }));
+        assert.equal((await second.finalChatCompletion()).choices[0].message.content, 'Stock 5 and 42.');
+    },
+
+    async run_tools() {
+        const stock = { ...getStock.function, parse: JSON.parse, function: ({ part }) => `5 of ${part}` };
+        const runner = client.chat.completions.runTools(ask({ tools: [{ type: 'code_interpreter' }, { type: 'function', function: stock }] }));
+        assert.equal(await runner.finalContent(), 'Stock 5 and 42.');
     },
 
     async unknown_model() {
@@ -92,6 +103,16 @@ const parts = {
     async failed_after_run() {
         await assert.rejects(client.chat.completions.create(ask()), (error) => {
             assert.equal(error.status, 424);
+            assert.equal(error.code, 'failed_after_run');
+            return true;
+        });
+    },
+
+    async failed_after_run_in_a_stream() {
+        const stream = await client.chat.completions.create(ask({ stream: true }));
+        await assert.rejects(async () => {
+            for await (const chunk of stream) assert.ok(chunk.choices);
+        }, (error) => {
             assert.equal(error.code, 'failed_after_run');
             return true;
         });

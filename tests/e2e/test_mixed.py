@@ -4,7 +4,7 @@ import json
 
 from client import TOOL, Wire, body_of, chat, post
 from harness import E2E, in_parallel, main
-from upstream import Stream, answer, chunk, code, events, streamed
+from upstream import Status, Stream, always, answer, chunk, code, events, streamed
 
 STOCK = {"type": "function", "function": {"name": "get_stock", "parameters": {
     "type": "object", "properties": {"part": {"type": "string"}}, "required": ["part"]}}}
@@ -138,6 +138,17 @@ class Mixed(E2E):
         told = dict(results_of(upstream.requests[5].json))
         self.assertIn(LOST, told["a"])
         self.assertEqual(told["b"], "4")
+
+    def test_a_continuation_that_fails_may_come_again(self):
+        upstream = self.upstream(both("x = 8"), *always(Status(503, headers=[("Retry-After", "0")])), code("print(x)", "c"),
+                                 answer("8"))
+        gateway = self.serve(upstream)
+        message = self.first(gateway)
+        self.assertEqual(post(gateway, PATH, continued(message)).status, 503)
+        self.assertEqual(post(gateway, PATH, continued(message)).text, "8")
+        self.assertEqual(results_of(upstream.requests[4].json)[-1], ("c", "8"))
+        gateway.journal.wait("destroy")
+        self.assertEqual(len(gateway.journal.of("create")), 1)
 
     def test_with_a_session_its_container_goes_on(self):
         upstream = self.upstream(both("x = 1"), code("print(x)", "c"), answer("end"))

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from harness import BUILD, E2E, ROOT, main
-from upstream import answer, code, streamed
+from upstream import Status, always, answer, code, streamed
 
 CLIENT = BUILD / "npm" / "node_modules" / "openai"
 SKIP = f"THE OFFICIAL CLIENT IS NOT AT {CLIENT}: scripts/test.sh installs it; NOTHING WAS TESTED HERE"
@@ -38,22 +38,43 @@ class OfficialClient(E2E):
         upstream = self.upstream(both, answer("Stock 5 and 42."))
         gateway = self.serve(upstream)
         self.node(gateway, "mixed")
-        self.assertEqual(len(upstream.requests), 2)
-        results = [m for m in upstream.requests[1].json["messages"] if m["role"] == "tool"]
-        self.assertIn("5", [m["content"] for m in results])
+        self.check_whole(upstream)
 
-    def test_a_mixed_stream(self):
-        both = streamed(calls=[("call_up_a", "code_interpreter", {"code": "print(6 * 7)"}),
-                               ("call_up_b", "get_stock", {"part": "A-7"})])
-        self.node(self.serve(self.upstream(both)), "mixed_stream")
+    def check_whole(self, upstream, stock="5"):
+        """The second request has the turn as the upstream made it, and both results."""
+        self.assertEqual(len(upstream.requests), 2)
+        messages = upstream.requests[1].json["messages"]
+        self.assertEqual([(c["id"], c["function"]["name"]) for c in messages[1]["tool_calls"]],
+                         [("call_up_a", "code_interpreter"), ("call_up_b", "get_stock")])
+        self.assertEqual([(m["tool_call_id"], m["content"].strip()) for m in messages[2:]],
+                         [("call_up_a", "42"), ("call_up_b", stock)])
+
+    def test_a_mixed_stream_and_its_continuation(self):
+        both = streamed("Both.", calls=[("call_up_a", "code_interpreter", {"code": "print(6 * 7)"}),
+                                        ("call_up_b", "get_stock", {"part": "A-7"})])
+        upstream = self.upstream(both, streamed("Stock 5 and 42."))
+        self.node(self.serve(upstream), "mixed_stream")
+        self.check_whole(upstream)
+
+    def test_functions_that_the_client_runs_by_itself(self):
+        both = answer("Both.", calls=[("call_up_a", "code_interpreter", {"code": "print(6 * 7)"}),
+                                      ("call_up_b", "get_stock", {"part": "A-7"})])
+        upstream = self.upstream(both, answer("Stock 5 and 42."))
+        self.node(self.serve(upstream), "run_tools")
+        self.check_whole(upstream, "5 of A-7")
 
     def test_errors_are_raised_as_the_client_knows_them(self):
         self.node(self.serve(), "unknown_model")
-        upstream = self.upstream(code("print(1)"))
-        gateway = self.serve(upstream)
-        self.node(gateway, "failed_after_run")
-        self.assertEqual(len(upstream.requests), 3, "the gateway tries the turn again, the client nothing")
-        self.assertEqual(len(gateway.journal.of("run")), 1)
+
+    def test_the_code_is_not_run_twice_whatever_fails_behind_it(self):
+        for part in ("failed_after_run", "failed_after_run_in_a_stream"):
+            for status in (408, 409, 429, 500, 503):
+                upstream = self.upstream(code("print(1)"), *always(Status(status, headers=[("Retry-After", "0")])))
+                gateway = self.serve(upstream)
+                self.node(gateway, part)
+                tries = 1 if status == 409 else 2  # of the gateway's own
+                self.assertEqual(len(upstream.requests), 1 + tries, "the client must not repeat it")
+                self.assertEqual(len(gateway.journal.of("run")), 1)
 
 
 if __name__ == "__main__":

@@ -93,20 +93,36 @@ void host_close(void)
     instance.config = NULL;
 }
 
-int64_t host_broker_pid(void)
+/* How many children a process has; the first `max` of them. */
+static size_t children_of(pid_t parent, pid_t *ret_pids, size_t max)
 {
-    char path[64], name[64];
-    int64_t found = -1;
-    /* The only child of this process. */
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    char path[64], line[4096] = "";
+    size_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
     FILE *file = fopen(path, "re");
-    if (file != NULL && fgets(name, sizeof name, file) != NULL) {
-        found = strtoll(name, NULL, 10);
+    if (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        char *at = line, *end = NULL;
+        for (long pid; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end, count++) {
+            if (count < max) {
+                ret_pids[count] = (pid_t)pid;
+            }
+        }
     }
     if (file != NULL) {
         fclose(file);
     }
-    return found;
+    return count;
+}
+
+int64_t host_broker_pid(void)
+{
+    pid_t broker = -1; /* the only child of this process */
+    return children_of(getpid(), &broker, 1) == 0 ? -1 : broker;
+}
+
+size_t host_boxes(pid_t *ret_pids, size_t max)
+{
+    return children_of((pid_t)host_broker_pid(), ret_pids, max);
 }
 
 /* ---- calls ---- */
@@ -304,6 +320,11 @@ struct background *host_exec_background(const char *handle, const char *code, in
     *background = (struct background){handle, code, timeout_ms, ret, false};
     CHECK(fiber_start(loop, "background", run_in_background, background, &fiber, &err) == 0);
     return background;
+}
+
+bool host_has_ended(const struct background *background)
+{
+    return background->ended;
 }
 
 void host_finish(struct background *background)

@@ -8,6 +8,7 @@
 #include "plugin/call.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* The options that tests change; the others have their defaults. 0 and NULL: the default. */
 struct host_options {
@@ -23,6 +24,8 @@ void host_run(void (*fiber)(void *), void *arg);
 int host_open(const struct host_options *, struct sg_error *err);
 void host_close(void);
 int64_t host_broker_pid(void);
+/* How many boxes the broker has; up to `max` of their first processes. */
+size_t host_boxes(pid_t *ret_pids, size_t max);
 
 int host_create(int64_t life_ms, char handle[128], struct sg_error *err);
 int host_destroy(const char *handle, struct sg_error *err);
@@ -50,6 +53,7 @@ struct background;
 struct background *host_exec_background(const char *handle, const char *code, int64_t timeout_ms,
                                         struct outcome *ret);
 void host_finish(struct background *);
+bool host_has_ended(const struct background *);
 /* Leaves the run behind as a request does whose client has gone. */
 void host_exec_abandon(const char *handle, const char *code, const char *until_output);
 

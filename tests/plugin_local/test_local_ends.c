@@ -4,12 +4,7 @@
 
 #include "loop/loop.h"
 
-#include <dirent.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MIB_BYTES ((uint64_t)1 << 20)
 
@@ -108,6 +103,26 @@ static const struct host_options small = {.memory = 128 * MIB_BYTES, .disk = 32 
 static void memory_is_limited_by_an_exception_first_and_then_by_force(void)
 {
     with_options(&small, memory_body);
+}
+
+static void full_memory_body(void)
+{
+    exec("hog, size = [], 1 << 24\n"
+         "while size > 2048:\n"
+         "    try: hog.append(bytearray(size))\n"
+         "    except MemoryError: size //= 2\n");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_RUN("print(len(hog) > 5)", "[out]True\n");
+    exec("x = bytearray(1 << 24)");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.exception.data, "{\"name\":\"MemoryError\"");
+    EXPECT_RUN("hog.clear()", "");
+    expect_alive();
+}
+
+static void a_cell_that_leaves_no_memory_does_not_end_the_session(void)
+{
+    with_options(&small, full_memory_body);
 }
 
 static void child_memory_body(void)
@@ -374,185 +389,34 @@ static void one_box_too_many_is_refused_until_another_ends(void)
     without_box(&(struct host_options){.boxes = 1}, full_body);
 }
 
-/* ---- life ---- */
+/* ---- a busy machine ---- */
 
-/* Code waits for the end in the one; the other would have ended before it. */
-static void life_body(void)
+static void unheard_body(void)
 {
-    char brief[128], touched[128];
-    CU_ASSERT_EQUAL(host_create(600000, brief, &e), 0);
-    CU_ASSERT_EQUAL(host_create(600000, touched, &e), 0);
-    CU_ASSERT_EQUAL(host_touch(touched, 1000, &e), 0);
-    CU_ASSERT_EQUAL(host_touch(touched, 600000, &e), 0);
-    CU_ASSERT_EQUAL(host_touch(brief, 1000, &e), 0);
-    host_exec(brief, NULL, "import time\ntime.sleep(60)", 26, 60000, &o);
-    CU_ASSERT_TRUE(o.code == SG_E_GONE || o.code == SG_E_GONE_BEFORE);
-    EXPECT_PART(o.error.message,
-                "local (box): the container was not used for its life and ended by itself");
-    CU_ASSERT_EQUAL(host_touch(brief, 600000, &e), SG_E_GONE);
-    EXPECT_TEXT(e.message, "local (box): the container no longer exists");
-    host_exec(touched, NULL, "1", 1, DEFAULT_TIMEOUT_MS, &o);
-    CU_ASSERT_EQUAL(o.code, 0);
-    CU_ASSERT_EQUAL(host_destroy(touched, &e), 0);
-}
-
-static void an_untouched_box_ends_by_itself(void)
-{
-    without_box(NULL, life_body);
-}
-
-static void broker_killed_body(void)
-{
-    int64_t broker = host_broker_pid();
-    CU_ASSERT_TRUE_FATAL(broker > 1);
-    CU_ASSERT_EQUAL(kill((pid_t)broker, SIGKILL), 0);
-    exec_for("import time\ntime.sleep(15)", 20000);
-    CU_ASSERT_TRUE(o.code == SG_E_GONE || o.code == SG_E_GONE_BEFORE);
-    EXPECT_PART(o.error.message, "local (box): the container was ended from outside");
-    box_again();
-    expect_alive();
-    CU_ASSERT_TRUE(host_broker_pid() != broker);
-}
-
-static void a_dead_broker_takes_its_boxes_along_and_is_replaced(void)
-{
-    with_box(broker_killed_body);
-}
-
-static size_t fds_open(void)
-{
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
-
-/* Children of the broker, which is where boxes would stay. */
-static size_t broker_children(void)
-{
-    char path[64], line[4096] = "";
-    size_t count = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)host_broker_pid(),
-             (int)host_broker_pid());
-    FILE *file = fopen(path, "re");
-    if (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        for (const char *at = line; (at = strchr(at, ' ')) != NULL; at++) {
-            count++;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return count;
-}
-
-static void many_body(void)
-{
-    size_t fds = fds_open();
-    for (int i = 0; i < 50; i++) {
-        char handle[128];
-        CU_ASSERT_EQUAL(host_create(600000, handle, &e), 0);
-        if (i % 5 == 0) {
-            host_exec(handle, NULL, "print(1)", 8, DEFAULT_TIMEOUT_MS, &o);
-            EXPECT_TEXT(o.all.data, "[out]1\n");
-        }
-        CU_ASSERT_EQUAL(host_destroy(handle, &e), 0);
-    }
-    CU_ASSERT_EQUAL(fds_open(), fds);
-    while (broker_children() > 0) { /* it reaps in its own time */
+    pid_t first = 0;
+    exec("1");
+    CU_ASSERT_EQUAL_FATAL(host_boxes(&first, 1), 1);
+    CU_ASSERT_EQUAL(kill(first, SIGSTOP), 0);
+    struct background *run = host_exec_background(box, "import os; os.abort()", 20000, &o);
+    int64_t until_us = clock_us() + 1500000; /* more than what code has to react to an interrupt */
+    while (!host_has_ended(run) && clock_us() < until_us) {
         CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
     }
+    CU_ASSERT_EQUAL(kill(first, SIGCONT), 0);
+    host_finish(run);
+    CU_ASSERT_EQUAL(o.code, SG_E_GONE);
+    EXPECT_PART(o.error.message, "crashed with SIGABRT");
 }
 
-static void fifty_boxes_leave_no_process_and_no_descriptor(void)
+static void how_a_box_ended_is_known_even_if_its_word_comes_late(void)
 {
-    without_box(NULL, many_body);
-}
-
-struct at_once {
-    char handle[128];
-    struct outcome outcome;
-    struct background *run;
-};
-
-static void at_once_body(void)
-{
-    static struct at_once boxes[8];
-    for (int i = 0; i < 8; i++) {
-        CU_ASSERT_EQUAL_FATAL(host_create(600000, boxes[i].handle, &e), 0);
-        boxes[i].run = host_exec_background(
-            boxes[i].handle,
-            "import os, time\nopen('/tmp/mine', 'x').close()\ntime.sleep(0.2)\n"
-            "print(sorted(os.listdir('/tmp')), len([p for p in os.listdir('/proc') if "
-            "p.isdigit()]))",
-            20000, &boxes[i].outcome);
-    }
-    for (int i = 0; i < 8; i++) {
-        host_finish(boxes[i].run);
-        EXPECT_TEXT(boxes[i].outcome.all.data, "[out]['mine'] 2\n");
-        CU_ASSERT_EQUAL(host_destroy(boxes[i].handle, &e), 0);
-        outcome_clear(&boxes[i].outcome);
-    }
-}
-
-static void boxes_run_side_by_side_and_see_nothing_of_each_other(void)
-{
-    without_box(NULL, at_once_body);
-}
-
-static void left_open_body(void)
-{
-    char handle[128];
-    for (int i = 0; i < 3; i++) {
-        CU_ASSERT_EQUAL(host_create(600000, handle, &e), 0);
-    }
-}
-
-static void closing_ends_boxes_and_broker(void)
-{
-    size_t fds = fds_open();
-    without_box(NULL, left_open_body);
-    CU_ASSERT_EQUAL(host_broker_pid(), -1);
-    CU_ASSERT_EQUAL(fds_open(), fds);
-}
-
-static void gateway_fiber(void *arg)
-{
-    char handle[128];
-    (void)arg;
-    if (host_open(NULL, &e) != 0 || host_create(600000, handle, &e) != 0 ||
-        host_create(600000, handle, &e) != 0) {
-        _exit(1);
-    }
-    raise(SIGKILL);
-}
-
-/* All orphans become children of this process, so that their ends can be waited for. */
-static void a_killed_gateway_leaves_no_process(void)
-{
-    int status = 0, orphans = 0;
-    pid_t pid;
-    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    pid_t gateway = fork();
-    CU_ASSERT_TRUE_FATAL(gateway >= 0);
-    if (gateway == 0) {
-        host_run(gateway_fiber, NULL);
-    }
-    CU_ASSERT_EQUAL(waitpid(gateway, &status, 0), gateway);
-    CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    while ((pid = waitpid(-1, &status, 0)) > 0) {
-        orphans++;
-    }
-    CU_ASSERT_EQUAL(orphans, 1); /* the broker alone: it has waited for its boxes */
-    CU_ASSERT_EQUAL(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+    with_box(unheard_body);
 }
 
 static const struct test tests[] = {
     TEST(exit_and_crash_are_told_apart),
     TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
+    TEST(a_cell_that_leaves_no_memory_does_not_end_the_session),
     TEST(a_child_that_takes_too_much_dies_alone),
     TEST(code_over_its_time_is_interrupted_and_variables_are_kept),
     TEST(code_that_does_not_react_is_killed),
@@ -564,12 +428,7 @@ static const struct test tests[] = {
     TEST(disk_and_number_of_files_are_limited),
     TEST(a_fork_bomb_stays_in_its_box),
     TEST(one_box_too_many_is_refused_until_another_ends),
-    TEST(an_untouched_box_ends_by_itself),
-    TEST(a_dead_broker_takes_its_boxes_along_and_is_replaced),
-    TEST(fifty_boxes_leave_no_process_and_no_descriptor),
-    TEST(boxes_run_side_by_side_and_see_nothing_of_each_other),
-    TEST(closing_ends_boxes_and_broker),
-    TEST(a_killed_gateway_leaves_no_process),
+    TEST(how_a_box_ended_is_known_even_if_its_word_comes_late),
 };
 
 int main(int argc, char **argv)

@@ -12,8 +12,14 @@
 #include "cunit_main.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+const struct sg_host *sg; /* nothing here waits or fails by the host */
 
 /* ---- packets ---- */
 
@@ -403,6 +409,36 @@ static void a_remedy_names_the_setting_that_is_in_the_way(void)
     }
 }
 
+/* ---- the end of a box ---- */
+
+/* What is known of a box whose pid 1 sent `last`, if anything, and left with one of our orders still unread: the kernel
+ * then reports a reset before it hands over what was sent. */
+static enum box_end end_after(const struct wire_status *last, struct box *box)
+{
+    int pair[2];
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    *box = (struct box){.status = pair[0], .driver = -1, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    struct wire_order order = {.magic = WIRE_MAGIC, .kind = WIRE_BUSY};
+    CU_ASSERT_EQUAL(send(pair[0], &order, sizeof order, 0), (ssize_t)sizeof order);
+    if (last != NULL) {
+        CU_ASSERT_EQUAL(send(pair[1], last, sizeof *last, 0), (ssize_t)sizeof *last);
+    }
+    close(pair[1]);
+    box_read_status(box);
+    close(pair[0]);
+    close(box->epoll);
+    return box->end;
+}
+
+static void the_last_word_of_a_box_is_heard_though_it_left_in_haste(void)
+{
+    struct box box;
+    const struct wire_status ended = {.magic = WIRE_MAGIC, .kind = WIRE_ENDED, .value = SIGABRT};
+    CU_ASSERT_EQUAL(end_after(&ended, &box), END_DRIVER);
+    CU_ASSERT_EQUAL(box.wait_status, SIGABRT);
+    CU_ASSERT_EQUAL(end_after(NULL, &box), END_UNKNOWN);
+}
+
 static const struct test tests[] = {
     TEST(a_packet_is_read_in_its_parts),
     TEST(packets_that_are_none_are_refused),
@@ -417,6 +453,7 @@ static const struct test tests[] = {
     TEST(what_the_sink_returns_ends_the_work),
     TEST(whatever_a_box_sends_only_valid_text_and_json_come_out),
     TEST(a_remedy_names_the_setting_that_is_in_the_way),
+    TEST(the_last_word_of_a_box_is_heard_though_it_left_in_haste),
 };
 
 int main(int argc, char **argv)

@@ -382,6 +382,38 @@ static void a_function_that_is_called_otherwise_now_is_renamed_in_the_history(vo
     cJSON_Delete(calls);
 }
 
+static void two_tools_of_one_name_are_told_apart(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+    for (size_t i = 0; i < 2; i++) { /* of two interceptors, and of no hosted kind */
+        first.offers[i] = next.offers[i] = (struct surface_offer){.name = STR("probe")};
+    }
+    bench_open(&first, "{" USER ",\"tools\":[" OWN_TOOL "]}");
+    bench_plain_turn(&first, ANSWER(MESSAGE("null", ENTRY("a", "probe", "{}") "," ENTRY(
+                                                        "b", "probe_2", "{}") "," STOCK_B)));
+    CU_ASSERT_EQUAL_FATAL(first.turn.calls_count, 2);
+    bench_result(&first, 0, "one");
+    bench_result(&first, 1, "two");
+    bench_finish(&first, "");
+    cJSON *calls;
+    char *message = client_message(&first, &calls);
+    BUF_CLEANUP struct buf body = {0};
+    body_put(&body, "\"tools\":[" OWN_TOOL "],", "%s," RESULT("%s", "1"), message, id_of(calls, 0));
+    bench_open(&next, body.data);
+    expect_messages(
+        &next,
+        MESSAGE("null",
+                ENTRY("a", "probe", "{}") "," ENTRY(
+                    "b", "probe_2",
+                    "{}") "," STOCK_B) "," RESULT("a", "one") "," RESULT("b",
+                                                                         "two") "," RESULT("call_1",
+                                                                                           "1"));
+    free(message);
+    cJSON_Delete(calls);
+}
+
 /* ---- streams ---- */
 
 static void a_streamed_mixed_turn_is_put_together_again(void)
@@ -603,9 +635,12 @@ static void shown_runs_of_a_tool_that_is_not_offered_become_text(void)
 
 static void runs_that_are_not_ours_are_cut_and_not_told(void)
 {
-    static const char *const ids[] = {
-        "ci_vendor", "ci_sg", "ci_sg0123", ("call_sg" MARK), "ci_sg0123456789abcdef0123456789abcdeX",
-        ""};
+    static const char *const ids[] = {"ci_vendor",
+                                      "ci_sg",
+                                      "ci_sg0123",
+                                      ("call_sg" MARK),
+                                      "ci_sg0123456789abcdef0123456789abcdeX",
+                                      ""};
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         BUF_CLEANUP struct buf message = {0};
         buf_printf(&message,
@@ -643,6 +678,7 @@ static const struct test tests[] = {
     TEST(an_answer_that_was_continued_already_is_not_resumed),
     TEST(where_the_tool_is_not_offered_its_runs_become_text),
     TEST(a_function_that_is_called_otherwise_now_is_renamed_in_the_history),
+    TEST(two_tools_of_one_name_are_told_apart),
     TEST(a_streamed_mixed_turn_is_put_together_again),
     TEST(a_stream_with_calls_of_the_client_only_keeps_what_its_ids_mean),
     TEST(what_goes_on_is_found_again_over_answers_without_runs),

@@ -20,6 +20,8 @@ import sys
 
 CONTROL_FD = 3
 PACKET_BODY = 32768
+PACKET_MAX = 65536
+RESERVE = 1 << 21  # memory kept back, so that a cell can free some when earlier ones have left none
 MORE = 1
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
@@ -32,7 +34,7 @@ IDLE_MS = 20  # without a cell, after which what is late is made up for
 
 # Bound now, so that a cell that replaces one of these in its module does not take the driver along.
 _compile, _eval, _getpid, _exit = compile, eval, posix.getpid, posix._exit
-_read, _write = posix.read, posix.write
+_readv, _write = posix.readv, posix.write
 _ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
 _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
 
@@ -56,6 +58,7 @@ class Control:
         self.pid = _getpid()
         self.thread = _ident()
         self.lock = _lock_new()  # held over all packets of one value
+        self.buffer = memoryview(bytearray(PACKET_MAX))  # there also when memory is short
         self.nonce = b"\0" * 8
         self.running = False  # a cell runs: output is wanted, an interrupt means it
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
@@ -97,7 +100,7 @@ class Control:
         self.patiently(_write, b"S\0" + self.nonce, select.POLLOUT)
         answer = None
         while answer != b"S\0" + self.nonce:
-            answer = self.patiently(_read, PACKET_BODY, select.POLLIN)
+            answer = self.receive()
             if not answer:
                 _exit(0)  # the gateway is gone
 
@@ -158,11 +161,15 @@ class Control:
         poll.register(self.fd, select.POLLIN)
         return not poll.poll(IDLE_MS)
 
+    def receive(self):
+        """One packet; empty once the gateway is gone."""
+        return bytes(self.buffer[: self.patiently(_readv, [self.buffer], select.POLLIN)])
+
     def receive_cell(self):
         """The next cell's nonce and code. None once the gateway is gone."""
         parts = []
         while True:
-            packet = self.patiently(_read, 1 << 18, select.POLLIN)
+            packet = self.receive()
             if not packet:
                 return None
             if packet[:1] != b"R":
@@ -472,6 +479,7 @@ class Driver:
         self.lines = Lines()
         self.ast = None
         self.is_warm = False
+        self.reserve = None
         main = _type(sys)("__main__")
         main.__builtins__ = builtins
         main.display = self.shows.display
@@ -504,12 +512,13 @@ class Driver:
             raise
 
     def run_code(self, tree, name, mode):
-        code = _compile(tree, name, mode, TOP_LEVEL_AWAIT, True)
+        code = self.with_reserve(_compile, tree, name, mode, TOP_LEVEL_AWAIT, True)
         value = _eval(code, self.names)
         return self.run_await(value) if code.co_flags & COROUTINE else value
 
     def run_cell(self, code, name):
-        tree = _compile(code, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, True)
+        flags = ONLY_AST | TOP_LEVEL_AWAIT
+        tree = self.with_reserve(_compile, code, name, "exec", flags, True)
         last = None
         if tree.body and _isinstance(tree.body[-1], self.ast.Expr):
             last = self.ast.Expression(tree.body.pop().value)
@@ -536,8 +545,6 @@ class Driver:
 
     def execute(self, nonce, code):
         self.count += 1
-        name = f"<cell-{self.count}>"
-        self.lines.add(name, code)
         self.control.nonce = nonce
         self.control.interrupted = False
         self.control.sending = 0
@@ -546,12 +553,14 @@ class Driver:
             try:
                 self.reset()
                 self.control.running = True
+                name = f"<cell-{self.count}>"
+                self.with_reserve(self.lines.add, name, code)
                 self.run_cell(code, name)
             except BaseException as error:
                 failed = b"\1"
                 self.send_error(error)
             self.finish(failed)
-        except KeyboardInterrupt:  # between the last line of the cell and the end of this function
+        except (KeyboardInterrupt, MemoryError):  # after the last line of the cell
             self.finish(b"\1")
 
     def finish(self, failed):
@@ -578,7 +587,25 @@ class Driver:
         except BaseException:
             pass
 
+    def with_reserve(self, function, *arguments):
+        """Does it again with what was kept back, if memory was too short."""
+        try:
+            return function(*arguments)
+        except MemoryError:
+            if self.reserve is None:
+                raise
+            self.reserve = None
+            return function(*arguments)
+
+    def keep_reserve(self):
+        if self.reserve is None:
+            try:
+                self.reserve = bytearray(RESERVE)
+            except MemoryError:
+                pass
+
     def next_cell(self):
+        self.keep_reserve()
         if not self.is_warm and self.control.is_idle():
             self.warm_up()
         return self.control.receive_cell()
@@ -597,6 +624,8 @@ class Driver:
             try:
                 cell = self.next_cell()
             except KeyboardInterrupt:
+                continue
+            except MemoryError:  # the run's time will end it
                 continue
             if cell is None:
                 _exit(0)
