@@ -126,22 +126,31 @@ void runs_fail_all(struct registry *registry, const struct sg_error *err)
 
 /* ---- by the run ---- */
 
+/* Under the lock. */
+static int check_ready(const struct container *container, struct sg_error *err)
+{
+    return container->state == CONTAINER_READY
+               ? 0
+               : error_set(err, SG_E_GONE_BEFORE,
+                           "the container ended before its code could begin");
+}
+
 int runs_enter(struct container *container, struct sg_error *err)
 {
     struct registry *registry = container->registry;
     struct waiter *waiter = NULL;
     registry_lock(registry);
-    int code = 0;
-    if (!place_try(container, &waiter)) {
+    int code = check_ready(container, err); /* after a shutdown nobody begins to wait */
+    if (code == 0 && !place_try(container, &waiter)) {
         registry_unlock(registry);
         code = waiter_wait(waiter, DEADLINE_NONE, DEADLINE_NONE);
         registry_lock(registry);
         code = place_settle(container, waiter, code, err);
     }
     container->is_running = code == 0;
-    if (code == 0 && container->state != CONTAINER_READY) { /* ended meanwhile */
+    code = code == 0 ? check_ready(container, err) : code;
+    if (code != 0) {
         runs_leave(container);
-        code = error_set(err, SG_E_GONE_BEFORE, "the container ended before its code could begin");
     }
     registry_unlock(registry);
     if (waiter != NULL) {
