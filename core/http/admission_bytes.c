@@ -7,10 +7,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
-enum { BUCKETS = 256 };
+enum { BUCKETS = 256, PATH_BYTES = 1024 /* of a control group's path; a longer one is cut */ };
 
 struct holder { /* an identity with an open account */
     LIST_ENTRY(holder) link;
@@ -29,17 +30,50 @@ static struct {
 
 /* ---- the budget ---- */
 
-/* The limit of this process's control group (version 2, as it sees itself); UINT64_MAX: none. */
-static uint64_t group_bytes(void)
+/* What one control group (version 2) may use; UINT64_MAX: no limit of its own. */
+static uint64_t group_limit(const char *path)
 {
+    char name[PATH_BYTES + 64];
     unsigned long long bytes = 0;
-    FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+    (void)snprintf(name, sizeof name, "/sys/fs/cgroup%s/memory.max", path); /* it fits */
+    FILE *file = fopen(name, "re");
     if (file == NULL) {
         return UINT64_MAX;
     }
     bool is_number = fscanf(file, "%llu", &bytes) == 1; /* else it is "max" */
     (void)fclose(file);                                 /* only read */
     return is_number && bytes > 0 ? bytes : UINT64_MAX;
+}
+
+/* The path of this process's group below the root that it sees; "" if there is none. */
+static void group_path(char path[PATH_BYTES])
+{
+    char line[PATH_BYTES + 3];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    path[0] = '\0';
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "0::/", 4) == 0) {
+            (void)snprintf(path, PATH_BYTES, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file); /* only read */
+    }
+}
+
+/* The least of its group's limit and those of all groups around it: a service's stands in the group that the service
+ * manager made for it. */
+static uint64_t group_bytes(void)
+{
+    char path[PATH_BYTES];
+    group_path(path);
+    uint64_t least = group_limit(path);
+    for (char *slash; (slash = strrchr(path, '/')) != NULL;) {
+        *slash = '\0';
+        uint64_t outer = group_limit(path);
+        least = outer < least ? outer : least;
+    }
+    return least;
 }
 
 uint64_t admission_machine_bytes(void)
