@@ -121,8 +121,6 @@ void answer_failure(struct request *r, const struct sg_error *failure)
     }
     if (r->retry_after.len > 0) {
         fields[count++] = (struct http_answer_field){STR("retry-after"), r->retry_after};
-    } else if (status == 503) {
-        fields[count++] = (struct http_answer_field){STR("retry-after"), STR("1")};
     }
     fiber_set_deadline(fiber_self(), DEADLINE_NONE); /* it may be what ended the request */
     (void)http_answer(r->exchange, status, fields, count, buf_str(&body),

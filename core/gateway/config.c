@@ -59,15 +59,13 @@ static const struct sg_option server_options[] = {
      .min = "1",
      .max = "1024",
      .help = "Most threads for plugins' code that may block; an identity has half of them, and may "
-             "run as "
-             "much code at a time."},
+             "run as much code at a time."},
     {.name = "memory_budget",
      .type = SG_STRING,
      SG_FIELD(struct server_config, memory_budget),
      .def = "25%",
      .help = "Most memory that requests may hold: a size, or a part of what there is, as in 25%; "
-             "an identity may "
-             "hold a quarter of it."},
+             "an identity may hold a quarter of it."},
     {.name = "metrics_open",
      .type = SG_BOOL,
      SG_FIELD(struct server_config, metrics_open),
