@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct hook_state {
@@ -47,17 +48,20 @@ static bool wants_request(const struct interceptor *interceptor, const struct re
 static int follow(struct sg_call *call, struct buf *text, struct sg_error *err)
 {
     struct call_output output;
-    int rc;
-    while ((rc = call_next(call, &output)) == 1) {
+    int rc = 0;
+    while (!text->overflow && (rc = call_next(call, &output)) == 1) {
         if (output.kind == SG_OUT_DATA) {
-            (void)buf_append_str(text, output.data); /* asked for below */
+            (void)buf_append_str(text, output.data); /* asked for above */
         }
     }
-    if (rc < 0) {
+    if (rc != 0) {
         call_cancel(call);
     }
     call_wait_end(call); /* whether done() is due is known only then */
-    return rc < 0 ? error_set(err, -rc, "The request was given up.") : 0;
+    return rc < 0           ? error_set(err, -rc, "The request was given up.")
+           : text->overflow ? error_set(err, SG_E_LIMIT,
+                                        "A plugin of this gateway made the request too large.")
+                            : 0;
 }
 
 static int hook_run(struct request *r, const struct interceptor *interceptor, struct sg_error *err)
@@ -80,6 +84,10 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
     *arguments = (struct hook_arguments){.json = json, .len = r->body.raw.len};
     call_start(call, invoke_request, arguments);
     rc = follow(call, &text, err);
+    if (text.overflow) {
+        (void)snprintf(r->cause, sizeof r->cause, "the hook '%s' emitted more than %d bytes",
+                       interceptor->name, (int)LIMIT_BODY_BYTES);
+    }
     struct sg_error failure = {0};
     if (call_result(call, &failure) == 0) {
         struct hook_state *hook = arena_get(r->arena, sizeof *hook);
@@ -90,9 +98,6 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
         rc = failure.code;
     }
     call_unref(call);
-    if (rc == 0 && text.overflow) {
-        rc = error_set(err, SG_E_LIMIT, "A plugin of this gateway made the request too large.");
-    }
     return rc == 0 && text.len > 0 ? body_replace(r, &text, err) : rc;
 }
 

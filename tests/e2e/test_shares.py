@@ -1,0 +1,155 @@
+"""Two keys on one gateway: what one floods it with (large bodies, slow code, plugin calls that block threads) meets its
+own share, the other is served meanwhile, and afterwards nothing is held: the figures in /metrics are back to 0."""
+import pathlib
+
+from client import Wire, body_of, chat, post
+from harness import BUILD, E2E, in_parallel, main, poll
+from test_operations import A, B, KEYS, SCRAPER, metrics
+from upstream import answer, chunk, code, events
+
+FOLDER = str(BUILD / "tests" / "e2e")
+MIB = 1 << 20
+
+
+class Shares(E2E):
+    def check_nothing_held(self, gateway):
+        """Once all clients have gone: this request for the metrics is the only thing there is."""
+        expected = {"sandgate_memory_held_bytes": 0, "sandgate_worker_tasks": 0, "sandgate_requests_in_progress": 1}
+
+        def figures():
+            now = metrics(gateway, SCRAPER)
+            return {name: now[name] for name in expected}
+        poll(lambda: figures() == expected, lambda: f"nothing to be held: {figures()}")
+
+    def wait_held(self, gateway, at_least):
+        poll(lambda: metrics(gateway, SCRAPER)["sandgate_memory_held_bytes"] >= at_least, f"{at_least} bytes to be held")
+
+    def padded(self, size):
+        return body_of(text="x" * size, tools=())
+
+
+class Memory(Shares):
+    def budgeted(self, upstream=None, **more):
+        gateway = self.serve(upstream or self.upstream(forever=answer("ok")), auth=KEYS, server={"memory_budget": "4MiB"}, **more)
+        self.assertEqual(metrics(gateway, SCRAPER)["sandgate_memory_budget_bytes"], 4 * MIB)
+        return gateway
+
+    def test_a_flood_of_large_bodies_meets_its_own_share(self):
+        gateway = self.budgeted()
+        with Wire(gateway) as slow:  # announces much, sends little
+            slow.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                      b"Authorization: Bearer %s\r\nContent-Length: 1000000\r\n\r\n{" % A.encode())
+            self.wait_held(gateway, 1000000)
+            for path in ("/v1/chat/completions", "/v1/messages", "/v1/embeddings"):
+                reply = post(gateway, path, self.padded(100000), key=A)
+                self.assertEqual((reply.status, reply.get("retry-after")), (503, "1"), path)
+                self.assertEqual(reply.error["message"], "The requests of this key hold 1048576 bytes, their share of "
+                                 "server.memory_budget: try again later.")
+            for size in (0, 100000, 900000):
+                self.assertEqual(post(gateway, "/v1/chat/completions", self.padded(size), key=B).status, 200)
+            self.assertEqual(chat(gateway, text="small", tools=(), key=A).status, 200, "a small one still fits")
+        self.check_nothing_held(gateway)
+        self.assertEqual(post(gateway, "/v1/chat/completions", self.padded(900000), key=A).status, 200)
+        self.check_nothing_held(gateway)
+
+    def test_what_will_never_fit_is_413(self):
+        gateway = self.budgeted()
+        for body in (self.padded(MIB), {**self.padded(MIB), "stream": True}):
+            reply = post(gateway, "/v1/chat/completions", body, key=A)
+            self.assertEqual((reply.status, reply.error["message"]),
+                             (413, "This request needs more than 1048576 bytes, the most that one key may hold of "
+                              "server.memory_budget."))
+            self.assertIsNone(reply.get("retry-after"))
+        self.check_nothing_held(gateway)
+
+    def test_turns_and_streams_count_until_they_end(self):
+        def endless(connection):
+            connection.begin_stream()
+            connection.chunk(events(chunk({"role": "assistant", "content": "y" * 5000}), end=False))
+            return connection.wait_closed() and False
+        gateway = self.budgeted(self.upstream(endless))
+        with Wire(gateway) as wire:
+            wire.post(body_of("x", stream=True), fields=[f"Authorization: Bearer {A}"])
+            stream = wire.stream()
+            self.assertEqual(stream.status, 200)
+            self.wait_held(gateway, 5000)
+        self.check_nothing_held(gateway)
+
+    def test_an_answer_that_outgrows_the_share_is_cut_with_an_error(self):
+        def large(connection):
+            connection.begin_stream()
+            for _ in range(300):
+                connection.chunk(events(chunk({"role": "assistant", "content": "y" * 5000}), end=False))
+            connection.end()
+            return True
+        gateway = self.budgeted(self.upstream(large))
+        reply = chat(gateway, "x", stream=True, key=A)
+        self.assertEqual(reply.status, 200)
+        failed = [event["error"]["message"] for event in reply.events if "error" in event]
+        self.assertEqual(len(failed), 1, reply.events[-3:])
+        self.assertIn("This request needs more than 1048576 bytes", failed[0])
+        self.check_nothing_held(gateway)
+
+    def test_failures_give_all_back(self):
+        gateway = self.budgeted(self.upstream(forever=code("print(1)")))
+        for body in (b"{", b'{"model":"none","messages":[]}', b'{"model":"mock","messages":[],"metadata":5}'):
+            self.assertGreaterEqual(post(gateway, "/v1/chat/completions", body, key=A).status, 400)
+        self.assertEqual(chat(gateway, "x", key=A).status, 200, "turns without end are ended")
+        with Wire(gateway) as wire:
+            wire.post(body_of("x"), fields=[f"Authorization: Bearer {A}"])
+            wire.reset()
+        self.check_nothing_held(gateway)
+
+    def test_with_one_tenant_there_are_no_shares(self):
+        gateway = self.serve(self.upstream(forever=answer("ok")), server={"memory_budget": "4MiB"})
+        self.assertEqual(post(gateway, "/v1/chat/completions", self.padded(3 * MIB)).status, 200)
+        reply = post(gateway, "/v1/chat/completions", self.padded(4 * MIB))
+        self.assertEqual(reply.status, 413)
+
+
+class Threads(Shares):
+    def post_all(self, gateway, bodies):
+        """On a connection of its own each, for their clients to leave."""
+        wires = []
+        for body in bodies:
+            wires.append(Wire(gateway))
+            self.addCleanup(wires[-1].close)
+            wires[-1].post(body, fields=[f"Authorization: Bearer {A}"])
+        return wires
+
+    def test_a_flood_of_slow_code_runs_in_its_share(self):
+        gateway = self.serve(rules=[{"when": "slow", "fault": "hang"}], auth=KEYS, server={"workers": 4})
+        wires = self.post_all(gateway, [body_of("slow", f"s{i}") for i in range(6)])
+        gateway.journal.wait("create", 6)
+        gateway.journal.wait("run", 2)
+        replies = in_parallel(4, lambda i: chat(gateway, "print(6 * 7)", f"t{i}", key=B))
+        self.assertEqual([r.text for r in replies], ["The result is: 42\n"] * 4)
+        self.assertEqual(len(gateway.journal.of("run")), 2 + 4, "two of the six, and the other's")
+        for wire in wires:
+            wire.close()
+        gateway.wait_events("request", 10)
+        self.check_nothing_held(gateway)
+        self.assertEqual(chat(gateway, "print(1)", "s0", key=A).text, "The result is: 1\n")
+
+    def test_a_flood_of_calls_that_block_threads_keeps_to_its_share(self):
+        gate, journal = pathlib.Path(self.path("gate")), pathlib.Path(self.path("journal"))
+        self.addCleanup(gate.touch)
+        gateway = self.serve(self.upstream(forever=answer("ok")), auth=KEYS, server={"workers": 4, "plugin_path": [FOLDER]},
+                             interceptors=[{"plugin": "rogue", "gate": str(gate), "journal": str(journal)}])
+        wires = self.post_all(gateway, [body_of(text="ROGUE:block", tools=()) for _ in range(8)])
+        poll(lambda: journal.exists() and len(journal.read_text().splitlines()) == 2, "two threads to be blocked")
+        poll(lambda: metrics(gateway, SCRAPER)["sandgate_worker_tasks"] == 8, "the others to wait")
+        replies = in_parallel(4, lambda i: chat(gateway, text="x", tools=(), key=B))
+        self.assertEqual([r.text for r in replies], ["ok"] * 4)
+        self.assertEqual(metrics(gateway, SCRAPER)["sandgate_worker_tasks"], 8, "all of the first still block or wait")
+        for wire in wires[4:]:
+            wire.close()  # four of those that wait
+        poll(lambda: metrics(gateway, SCRAPER)["sandgate_worker_tasks"] == 4, "those that left to be taken back")
+        gate.touch()
+        self.assertEqual([wire.answer().status for wire in wires[:4]], [200] * 4)
+        self.check_nothing_held(gateway)
+        self.assertEqual(journal.read_text().count("request block"), 4, "what was taken back never ran")
+
+
+if __name__ == "__main__":
+    main()
