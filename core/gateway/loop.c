@@ -50,6 +50,7 @@ static int write_out(struct request *r, struct turns *turns, struct sg_error *er
 struct reading { /* of a turn's answer */
     struct upstream_call *call;
     struct str piece;
+    size_t held; /* bytes of it on the request's account */
 };
 
 static int head_wait(void *context, struct sg_error *err)
@@ -61,6 +62,21 @@ static int piece_wait(void *context, struct sg_error *err)
 {
     struct reading *reading = context;
     return upstream_call_read(reading->call, &reading->piece, err);
+}
+
+/* Sees to it that what the surface keeps of the turn is on the account: less than came, where it is a stream. */
+static int turn_hold(struct request *r, const struct turns *turns, struct reading *reading,
+                     struct sg_error *err)
+{
+    size_t bytes = turns->surface->turn_bytes(r->talk);
+    int rc = 0;
+    if (bytes > reading->held) {
+        rc = account_take(&r->account, bytes - reading->held, err);
+    } else {
+        account_give(&r->account, reading->held - bytes);
+    }
+    reading->held = rc == 0 ? bytes : reading->held;
+    return rc;
 }
 
 /* The answer of one turn, passed on as it comes. */
@@ -75,9 +91,9 @@ static int turn_read(struct request *r, struct turns *turns, struct reading *rea
         if (reading->piece.len == 0) {
             break;
         }
-        rc = account_take(&r->account, reading->piece.len, err); /* the surface keeps it */
+        rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
         if (rc == 0) {
-            rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
+            rc = turn_hold(r, turns, reading, err);
         }
         if (rc == 0) {
             rc = write_out(r, turns, err);
@@ -105,6 +121,9 @@ static int turn_call(struct request *r, struct turns *turns, struct upstream_cal
     if (rc == 0) {
         turns->surface->turn_begin(r->talk, call->is_stream);
         rc = turn_read(r, turns, &reading, ret, err);
+    }
+    if (rc != 0) { /* the surface forgets it */
+        account_give(&r->account, reading.held);
     }
     return rc;
 }

@@ -90,6 +90,20 @@ class Memory(Shares):
         self.assertIn("This request needs more than 1048576 bytes", failed[0])
         self.check_nothing_held(gateway)
 
+    def test_of_a_stream_only_what_is_kept_counts(self):
+        def chatty(connection):
+            connection.begin_stream()
+            piece = events(chunk({"role": "assistant", "content": "y"}, padding="z" * 1000), end=False) * 20
+            for _ in range(100):  # two megabytes, of which 2,000 bytes are text
+                connection.chunk(piece)
+            connection.chunk(events(chunk({}, "stop")))
+            connection.end()
+            return True
+        gateway = self.budgeted(self.upstream(chatty))
+        reply = chat(gateway, "x", stream=True, key=A)
+        self.assertEqual((reply.status, len(reply.stream_text)), (200, 2000))
+        self.check_nothing_held(gateway)
+
     def test_failures_give_all_back(self):
         gateway = self.budgeted(self.upstream(forever=code("print(1)")))
         for body in (b"{", b'{"model":"none","messages":[]}', b'{"model":"mock","messages":[],"metadata":5}'):
@@ -136,8 +150,10 @@ class Threads(Shares):
         self.addCleanup(gate.touch)
         gateway = self.serve(self.upstream(forever=answer("ok")), auth=KEYS, server={"workers": 4, "plugin_path": [FOLDER]},
                              interceptors=[{"plugin": "rogue", "gate": str(gate), "journal": str(journal)}])
-        wires = self.post_all(gateway, [body_of(text="ROGUE:block", tools=()) for _ in range(8)])
+        blocking = body_of(text="ROGUE:block", tools=())
+        wires = self.post_all(gateway, [blocking] * 2)
         poll(lambda: journal.exists() and len(journal.read_text().splitlines()) == 2, "two threads to be blocked")
+        wires += self.post_all(gateway, [blocking] * 6)
         poll(lambda: metrics(gateway, SCRAPER)["sandgate_worker_tasks"] == 8, "the others to wait")
         replies = in_parallel(4, lambda i: chat(gateway, text="x", tools=(), key=B))
         self.assertEqual([r.text for r in replies], ["ok"] * 4)
