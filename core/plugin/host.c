@@ -182,10 +182,11 @@ static int part_run_code(struct sg_call *call, void *arguments, const struct sg_
 static int host_run_code(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
                          struct sg_error *err)
 {
-    struct sg_run copy = *run;
+    struct sg_run copy;
     if (!call_is_ours(call, "run_code", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_RUN, run, 0, &copy, sizeof copy);
     return services.run_code == NULL
                ? not_available("run_code", err)
                : call_cross(call, "run_code", part_run_code, &copy, sink, err);
@@ -264,10 +265,11 @@ static int part_search(struct sg_call *call, void *arguments, const struct sg_si
 static int host_search(struct sg_call *call, const struct sg_query *query,
                        const struct sg_sink *sink, struct sg_error *err)
 {
-    struct sg_query copy = *query;
+    struct sg_query copy;
     if (!call_is_ours(call, "search", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_QUERY, query, 0, &copy, sizeof copy);
     return services.search == NULL ? not_available("search", err)
                                    : call_cross(call, "search", part_search, &copy, sink, err);
 }
