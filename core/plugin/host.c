@@ -171,6 +171,13 @@ static const char *host_libexec_dir(struct sg_call *call)
     return call == NULL ? NULL : call->instance->libexec_dir;
 }
 
+static const char *host_identity(struct sg_call *call)
+{
+    bool is_told =
+        call_is_ours(call, "identity", NULL) && call->instance->plugin->interceptor != NULL;
+    return is_told ? call->identity.data : NULL; /* ended by a NUL; NULL in open() and close() */
+}
+
 /* ---- what the gateway does for interceptors ---- */
 
 static int part_run_code(struct sg_call *call, void *arguments, const struct sg_sink *sink,
@@ -299,6 +306,7 @@ const struct sg_host *host_table(void)
         .wait_child = host_wait_child,
         .libexec_dir = host_libexec_dir,
         .message = host_message,
+        .identity = host_identity,
     };
     return &table;
 }
