@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -139,18 +138,4 @@ void log_end(struct log_line *line)
     line->text[line->len++] = '\n';
     ssize_t done = write(log_fd, line->text, line->len);
     (void)done; /* a log that cannot be written must not stop the gateway */
-}
-
-bool trace_wants(const char *topic)
-{
-    const char *topics = getenv("SG_TRACE");
-    size_t len = strlen(topic);
-    for (const char *at = topics; at != NULL && *at != '\0';) {
-        size_t span = strcspn(at, ",");
-        if (span == len && memcmp(at, topic, len) == 0) {
-            return true;
-        }
-        at += span + (at[span] == ',');
-    }
-    return false;
 }

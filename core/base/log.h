@@ -34,7 +34,4 @@ void log_text(struct log_line *, const char *key, const char *value); /* NULL: l
 void log_int(struct log_line *, const char *key, int64_t value);
 void log_end(struct log_line *);
 
-/* Traces for developers: SG_TRACE=http,sse,plugin,fiber in the environment turns on the named ones. */
-bool trace_wants(const char *topic);
-
 #endif

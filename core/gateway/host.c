@@ -37,10 +37,49 @@ static const char *without_names(const struct instance *instance, const char *me
     return stands ? message + len : message;
 }
 
-/* The operator gets the cause. The model, and so the client, gets what it can use: how a run ended, which limit was
- * reached; but no hosts, statuses or names of what is behind. */
+/* What the model, and so the client, is told of a failure. Of a run a plugin's own words are passed on, if they say how
+ * the code ended. */
+struct failure_texts {
+    bool tells_ends, tells_limits;
+    const char *limit, *timeout, *other; /* where they are not */
+};
+
+static const struct failure_texts create_texts = {
+    .limit = "All sandboxes are in use, and none became free in time.",
+    .timeout = "No sandbox could be had in time.",
+    .other = "The sandbox could not be made.",
+};
+static const struct failure_texts run_texts = {
+    .tells_ends = true,
+    .limit = "The sandbox is at its limit.",
+    .other = "The sandbox failed.",
+};
+static const struct failure_texts run_with_output_texts = {
+    .tells_ends = true,
+    .tells_limits = true, /* behind output it is the run that was at a limit */
+    .other = "The sandbox failed.",
+};
+static const struct failure_texts search_texts = {
+    .limit = "The search is used too often at the moment.",
+    .timeout = "The search took too long.",
+    .other = "The search failed.",
+};
+
+static bool is_told(const struct failure_texts *texts, int code)
+{
+    bool is_end = code == SG_E_TIMEOUT || code == SG_E_GONE || code == SG_E_GONE_BEFORE;
+    return (texts->tells_ends && is_end) || (texts->tells_limits && code == SG_E_LIMIT);
+}
+
+static const char *general_text(const struct failure_texts *texts, int code)
+{
+    return code == SG_E_LIMIT ? texts->limit : code == SG_E_TIMEOUT ? texts->timeout : texts->other;
+}
+
+/* The operator gets the cause. The model gets what it can use: how its code ended; but no hosts, statuses, settings or
+ * names of what is behind. */
 static int report(struct request *r, const struct instance *instance, const char *operation,
-                  const char *general, struct sg_error *err)
+                  const struct failure_texts *texts, struct sg_error *err)
 {
     if (err->code == SG_E_CANCELLED) {
         return err->code;
@@ -52,12 +91,23 @@ static int report(struct request *r, const struct instance *instance, const char
     log_text(&line, "error", error_code_name(err->code));
     log_text(&line, "message", err->message);
     log_end(&line);
-    bool is_told = err->code == SG_E_TIMEOUT || err->code == SG_E_GONE ||
-                   err->code == SG_E_GONE_BEFORE || err->code == SG_E_LIMIT;
     char said[ERROR_MESSAGE_BYTES];
     (void)snprintf(said, sizeof said, "%s",
-                   is_told ? without_names(instance, err->message) : general);
+                   is_told(texts, err->code) ? without_names(instance, err->message)
+                                             : general_text(texts, err->code));
     return error_set(err, err->code, "%s", said);
+}
+
+static void count_sandbox_error(const struct request *r, int code)
+{
+    if (code != 0 && code != SG_E_CANCELLED) {
+        metrics_sandbox_error(r->gateway->metrics, r->active_tool->interceptor->sandbox, code);
+    }
+}
+
+static const struct instance *sandbox_instance(const struct request *r)
+{
+    return r->active_tool->interceptor->sandbox->instance;
 }
 
 /* The request's container: made at the first use, not before. */
@@ -75,7 +125,19 @@ static int take_lease(struct request *r, struct sg_error *err)
                            .sandbox = sandbox,
                            .request_id = r->id,
                            .deadline = r->deadline};
-    return registry_acquire(r->gateway->registry, &want, &r->lease, err);
+    int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
+    if (rc == 0) {
+        return 0;
+    }
+    count_sandbox_error(r, rc);
+    return report(r, sandbox->instance, "create", &create_texts, err);
+}
+
+/* What a service of a sandbox begins with: whose request it is, and its container. */
+static int sandbox_begin(struct sg_call *call, struct request **ret, struct sg_error *err)
+{
+    int rc = request_of(call, ret, err);
+    return rc == 0 ? take_lease(*ret, err) : rc;
 }
 
 /* Passes a run's events on, after the word that earlier state was lost, if it was. */
@@ -83,6 +145,7 @@ struct loss_sink {
     struct request *request;
     const struct sg_sink *to;
     bool has_raised;
+    bool has_output; /* so what the run ended by is its own limit, not the sandbox's */
 };
 
 static int announce_loss(struct loss_sink *sink, struct sg_error *err)
@@ -103,15 +166,9 @@ static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,
 {
     struct loss_sink *sink = ctx;
     sink->has_raised = sink->has_raised || kind == SG_OUT_EXCEPTION;
+    sink->has_output = true;
     int rc = announce_loss(sink, err);
     return rc == 0 ? sink->to->event(sink->to->ctx, kind, data, len, err) : rc;
-}
-
-static void count_sandbox_error(const struct request *r, int code)
-{
-    if (code != 0 && code != SG_E_CANCELLED) {
-        metrics_sandbox_error(r->gateway->metrics, r->active_tool->interceptor->sandbox, code);
-    }
 }
 
 static void count_run(const struct request *r, int code, bool has_raised, int64_t us)
@@ -134,15 +191,7 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
                     struct sg_error *err)
 {
     struct request *r;
-    int rc = request_of(call, &r, err);
-    if (rc == 0) {
-        rc = take_lease(r, err);
-        if (rc != 0 && r->active_tool->interceptor->sandbox != NULL) {
-            count_sandbox_error(r, rc);
-            return report(r, r->active_tool->interceptor->sandbox->instance, "create",
-                          "The sandbox could not be made.", err);
-        }
-    }
+    int rc = sandbox_begin(call, &r, err);
     if (rc != 0) {
         return rc;
     }
@@ -160,17 +209,18 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
     }
-    return rc == 0 ? 0
-                   : report(r, r->active_tool->interceptor->sandbox->instance, "run",
-                            "The sandbox failed.", err);
+    return rc == 0
+               ? 0
+               : report(r, sandbox_instance(r), "run",
+                        rc == SG_E_LIMIT && sink.has_output ? &run_with_output_texts : &run_texts,
+                        err);
 }
 
 static int file_put(struct sg_call *call, const char *path, const void *data, size_t len,
                     struct sg_error *err)
 {
     struct request *r;
-    int rc = request_of(call, &r, err);
-    rc = rc == 0 ? take_lease(r, err) : rc;
+    int rc = sandbox_begin(call, &r, err);
     return rc == 0 ? lease_file_put(r->lease, path, data, len, err) : rc;
 }
 
@@ -178,8 +228,7 @@ static int file_get(struct sg_call *call, const char *path, const struct sg_sink
                     struct sg_error *err)
 {
     struct request *r;
-    int rc = request_of(call, &r, err);
-    rc = rc == 0 ? take_lease(r, err) : rc;
+    int rc = sandbox_begin(call, &r, err);
     return rc == 0 ? lease_file_get(r->lease, path, sink, err) : rc;
 }
 
@@ -187,8 +236,7 @@ static int file_list(struct sg_call *call, const char *path, const struct sg_sin
                      struct sg_error *err)
 {
     struct request *r;
-    int rc = request_of(call, &r, err);
-    rc = rc == 0 ? take_lease(r, err) : rc;
+    int rc = sandbox_begin(call, &r, err);
     return rc == 0 ? lease_file_list(r->lease, path, sink, err) : rc;
 }
 
@@ -240,7 +288,7 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
     query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
     rc = call_run(inner, invoke_search, query, sink, err);
     metrics_search(r->gateway->metrics, service, rc != 0);
-    return rc == 0 ? 0 : report(r, service->instance, "search", "The search failed.", err);
+    return rc == 0 ? 0 : report(r, service->instance, "search", &search_texts, err);
 }
 
 const struct core_services *gateway_services(void)

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "http/admission.h"
 #include "http/fetch.h"
 #include "session/records.h"
@@ -318,6 +319,10 @@ int life_live(struct life *life, size_t loops_count)
 {
     struct sg_error err = {0};
     life->exit_code = life->failure_code;
+    if (!trace_choose(getenv("SG_TRACE"))) {
+        fprintf(stderr, "sandgate: SG_TRACE names an unknown topic; known are http, sse, plugin, "
+                        "fiber; nothing is traced\n");
+    }
     if (life_prepare(life, loops_count, &err) != 0) {
         life_fail(life, "start_failed", &err);
     } else {

@@ -3,6 +3,7 @@
 #include "http/server_internal.h"
 
 #include "base/log.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 
@@ -72,6 +73,7 @@ static void put_head(struct http_exchange *exchange, int status,
     put_framing(out, exchange);
     CHECK(!out->overflow);
     exchange->answer = ANSWER_BEGUN;
+    trace_say(TRACE_HTTP, "answer", exchange->connection, exchange->head.target, status);
 }
 
 static int send_failed(struct http_exchange *exchange, int code, struct sg_error *err)

@@ -7,6 +7,7 @@
 #include "http/server_internal.h"
 
 #include "base/log.h"
+#include "base/trace.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -324,6 +325,8 @@ static bool exchange_run(struct connection *connection)
     exchange.connection = connection;
     body_init(&exchange);
     connection->exchange = &exchange;
+    trace_say(TRACE_HTTP, "request", connection, exchange.head.target,
+              exchange.head.content_length);
     atomic_fetch_add(&connection->home->busy_count, 1);
     server->handle(server->ctx, &exchange);
     finish_answer(&exchange);

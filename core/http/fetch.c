@@ -4,6 +4,7 @@
  * At most LIMIT_STREAM_BYTES of a body are held: half of it may fill while the reader has the other half. */
 #include "http/fetch_internal.h"
 
+#include "base/trace.h"
 #include "http/admission.h"
 
 #include <stdlib.h>
@@ -88,6 +89,7 @@ static size_t end_head(struct fetch *fetch)
     if (status >= 200) {
         fetch->status = (int)status;
         fetch->has_head = true;
+        trace_say(TRACE_HTTP, "fetch_head", fetch, (struct str){0}, status);
         wake(fetch);
     }
     return 1;
@@ -141,6 +143,7 @@ void fetch_finished(struct fetch *fetch, CURLcode result)
     fetch->was_sent = sent > 0;
     fetch->result = result;
     fetch->is_done = true;
+    trace_say(TRACE_HTTP, "fetch_end", fetch, str_of(curl_easy_strerror(result)), sent);
     wake(fetch);
 }
 
@@ -317,6 +320,7 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
         return code;
     }
     take_answer(fetch);
+    trace_say(TRACE_HTTP, "fetch_begin", fetch, str_of(request->url), (int64_t)request->body.len);
     return multi_add(fetch->multi, fetch, err);
 }
 

@@ -3,6 +3,7 @@
 #include "http/sse.h"
 
 #include "base/check.h"
+#include "base/trace.h"
 
 #define FIELD_ROOM 16       /* of a line beside its value: "data: " */
 #define NAME_BYTES_MAX 4096 /* of an event's name */
@@ -90,6 +91,7 @@ static int take_line(struct sse_reader *reader, struct str line)
         buf_reset(&reader->name);
         return 0;
     }
+    trace_say(TRACE_SSE, "event", reader, buf_str(&reader->data), (int64_t)reader->data.len);
     return 1;
 }
 

@@ -2,6 +2,7 @@
 #include "loop/internal.h"
 
 #include "base/check.h"
+#include "base/trace.h"
 #include "loop/sanitize.h"
 
 #include <stdlib.h>
@@ -69,7 +70,9 @@ static void fiber_main(void *arg)
     struct fiber *fiber = arg;
     CHECK_MAGIC(fiber, FIBER_MAGIC);
     sanitize_switch_finish(NULL, &fiber->home->stack_base, &fiber->home->stack_size);
+    trace_say(TRACE_FIBER, "fiber_begin", fiber, str_of(fiber->name), 0);
     fiber->run(fiber->arg);
+    trace_say(TRACE_FIBER, "fiber_end", fiber, str_of(fiber->name), 0);
     CHECK(locks_held() == 0);
     CHECK(fiber->shields == 0);
     fiber->state = FIBER_ENDED;

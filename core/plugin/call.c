@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/trace.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -285,6 +286,7 @@ int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t l
 void call_end(struct sg_call *call, int code)
 {
     call_judge(call, code);
+    trace_say(TRACE_PLUGIN, "call_end", call, str_of(call->operation), call->code);
     if (call->code != SG_OK) {
         call_add_names(call, &call->error);
     }
@@ -368,6 +370,7 @@ void call_start(struct sg_call *call, call_invoke *invoke_plugin, void *argument
     call->invoke = invoke_plugin;
     call->arguments = arguments;
     (void)call_ref(call); /* the plugin's side's, dropped by call_end() */
+    trace_say(TRACE_PLUGIN, "call_begin", call, str_of(call->operation), 0);
     int code = begin(call);
     if (code != 0) {
         call_end(call, code);

@@ -82,6 +82,8 @@ static const char *label_of(const struct run *run, int code)
         return "[output limit]";
     }
     switch (code) {
+    case SG_E_LIMIT: /* behind output it is the run's own */
+        return run->read > 0 ? "[output limit]" : "[sandbox unavailable]";
     case SG_E_TIMEOUT:
         return "[timed out]";
     case SG_E_GONE:

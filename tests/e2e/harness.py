@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build-debug")).resolve()
 BINARY = BUILD / "bin" / "sandgate"
 PATIENCE = float(os.environ.get("SANDGATE_TEST_PATIENCE", "60"))  # seconds until a wait is called a failure
+UNDER = os.environ.get("SANDGATE_TEST_PREFIX", "").split()  # what runs the gateway: scripts/valgrind.sh
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:", "CHECK failed")
 
 
@@ -169,8 +170,9 @@ class Gateway:
         self.stopped = False
         self.was_told = False  # to end
         self.port = 0
-        command = [*prefix, str(binary), "serve", "--config", str(self.config_path),
-                   *(arguments or ("--listen", "127.0.0.1:0"))]
+        # `--pdeathsig` last, for changing the user clears it: a test program that is killed leaves no gateway behind.
+        command = [*prefix, shutil.which("setpriv"), "--pdeathsig", "KILL", *UNDER, str(binary), "serve",
+                   "--config", str(self.config_path), *(arguments or ("--listen", "127.0.0.1:0"))]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
                                         start_new_session=True, pass_fds=pass_fds)

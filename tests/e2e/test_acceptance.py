@@ -17,7 +17,7 @@ class Acceptance(E2E):
 
     def start_example(self, name):
         gateway = self.gateway((ROOT / "examples" / name).read_text(encoding="utf-8"))
-        gateway.fds_before += 64  # a provider's warm containers come and go by themselves
+        gateway.fds_before += 64  # sessions keep their containers
         return gateway
 
     def test_the_local_example_with_real_python(self):

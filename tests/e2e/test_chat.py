@@ -428,20 +428,22 @@ class Chat(E2E):
             self.assertIn("error", reply.json, body)
 
     def test_a_failing_sandbox_is_a_result_for_the_model(self):
-        for sandbox, label in (({"create_fault": "refuse"}, "[sandbox unavailable]"),
-                               ({"create_fault": "limit"}, "[sandbox unavailable]"),
-                               ({"create_fault": "garbage"}, "[sandbox unavailable]"),
-                               ({"create_fault": "fail_after_handle"}, "[sandbox unavailable]")):
+        # What stands behind the label is for anybody: a provider's own words are the operator's.
+        not_made = "[sandbox unavailable] The sandbox could not be made."
+        for sandbox, told in (({"create_fault": "refuse"}, not_made), ({"create_fault": "garbage"}, not_made),
+                              ({"create_fault": "fail_after_handle"}, not_made),
+                              ({"create_fault": "limit"},
+                               "[sandbox unavailable] All sandboxes are in use, and none became free in time.")):
             upstream = self.upstream(code("print(1)"), answer("no sandbox"))
             gateway = self.serve(upstream, sandbox=sandbox)
             self.assertEqual(chat(gateway, "x").text, "no sandbox")
-            self.assertIn(label, tool_messages(upstream.requests[1].json)[0]["content"])
+            self.assertEqual(tool_messages(upstream.requests[1].json)[0]["content"].strip(), told)
             line = gateway.wait_event("service_failed")
             self.assertEqual(line["operation"], "create")
 
     def test_faults_of_a_run_are_results_for_the_model(self):
         for fault, label in (("die", "[sandbox"), ("cut", "[sandbox"), ("refuse", "[sandbox"), ("flood", "[output limit]"),
-                             ("hang", "[timed out]"), ("limit", "[sandbox")):
+                             ("hang", "[timed out]"), ("limit", "[sandbox unavailable] The sandbox is at its limit.")):
             upstream = self.upstream(code("bad"), answer("told"))
             limit = {"run_timeout": "300ms"} if fault == "hang" else {}
             gateway = self.serve(upstream, rules=[{"when": "bad", "fault": fault}], sandbox=limit)

@@ -6,8 +6,8 @@ import sys
 import urllib.parse
 
 from client import Wire, body_of, chat, get, request
-from harness import BINARY, E2E, ROOT, main, poll
-from upstream import Status, answer, code
+from harness import BINARY, E2E, ROOT, main, parse_log, poll
+from upstream import Status, answer, code, streamed
 
 A, B, SCRAPER = "key-of-team-a", "key-of-team-b", "key-of-the-scraper"
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": A}, {"name": "b", "key": B},
@@ -316,6 +316,30 @@ class Documentation(E2E):
         gateway = self.serve()
         names = re.findall(r"^# TYPE (\S+)", get(gateway, "/metrics").body.decode(), re.M)
         self.assertEqual([name for name in names if f"`{name}`" not in page and f"`{name}{{" not in page], [])
+
+
+class Traces(E2E):
+    def traced(self, topics):
+        upstream = self.upstream(code("print(1)"), streamed("done"))
+        gateway = self.serve(upstream, gateway_options={"env": {"SG_TRACE": topics}})
+        self.assertEqual(chat(gateway, "x", stream=True).stream_text, "done")
+        gateway.wait_event("request")
+        return gateway, [line for line in map(parse_log, gateway.log().splitlines()) if line.get("event") == "trace"]
+
+    def test_each_step_of_the_chosen_topics_is_a_line(self):
+        _, lines = self.traced("http,sse,plugin,fiber")
+        steps = {(line["topic"], line["step"]) for line in lines}
+        self.assertLessEqual({("http", "request"), ("http", "fetch_begin"), ("http", "fetch_head"), ("http", "fetch_end"),
+                              ("http", "answer"), ("sse", "event"), ("plugin", "call_begin"), ("plugin", "call_end"),
+                              ("fiber", "fiber_begin"), ("fiber", "fiber_end")}, steps)
+        begun = [line["object"] for line in lines if line["step"] == "call_begin"]
+        self.assertEqual(sorted(begun), sorted(line["object"] for line in lines if line["step"] == "call_end"))
+
+    def test_nothing_is_traced_unasked_nor_with_a_topic_that_is_none(self):
+        gateway, lines = self.traced("htp")
+        self.assertEqual(lines, [])
+        self.assertIn("sandgate: SG_TRACE names an unknown topic; known are http, sse, plugin, fiber; nothing is traced", gateway.log())
+        self.assertEqual(self.traced("")[1], [])
 
 
 if __name__ == "__main__":

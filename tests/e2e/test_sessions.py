@@ -3,7 +3,7 @@ request. The mock sandbox's journal is the witness: every create, run and destro
 import threading
 import time
 
-from client import TOOL, Wire, body_of, chat
+from client import TOOL, Wire, body_of, chat, request
 from harness import E2E, in_parallel, main, poll
 from upstream import Status, answer, code, streamed
 
@@ -202,6 +202,14 @@ class Sessions(E2E):
             self.assertEqual(len(gateway.journal.of("create")), 2)
             if fault == "gone_before":
                 self.assertIn("8", first, "nothing had run: the code was run again")
+
+    def c072_a_session_that_was_just_deleted_can_be_used_at_once(self):
+        gateway = self.model(sandbox={"destroy_delay": "500ms"})
+        self.run_code(gateway, "x = 5", "s")
+        self.assertEqual(request(gateway, "DELETE", "/v1/sessions/s").status, 200)
+        self.assertIn("NameError", self.run_code(gateway, "print(x)", "s"), "a fresh one")
+        labels = [line.split()[1] for line in gateway.journal.of("create")]
+        self.assertEqual(len(set(labels)), 2, labels)
 
     def c068_every_ending_deletes_the_ephemeral_container(self):
         endings = []

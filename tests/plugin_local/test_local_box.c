@@ -440,9 +440,10 @@ static void canary_body(void)
                     "print(hit, os.environ.get('SANDBOX_CANARY_API_KEY'))\n"
                     "print(os.path.exists(path))\n"
                     "try: print(open('/proc/1/environ').read())\n"
-                    "except OSError as e: print(e.errno)");
+                    "except OSError as e: print(e.errno)\n"
+                    "print(repr(open('/proc/1/cmdline').read().rstrip('\\0')))");
     exec(code.data);
-    EXPECT_TEXT(o.out.data, "[] None\nFalse\n13\n");
+    EXPECT_TEXT(o.out.data, "[] None\nFalse\n13\n'box-init'\n");
 }
 
 static void the_hosts_environment_and_files_are_not_there(void)

@@ -406,7 +406,8 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
         {SG_E_GONE, "it died", "so far\n[sandbox failed] it died"},
         {SG_E_GONE_BEFORE, "it was dead", "so far\n[sandbox failed] it was dead"},
         {SG_E_UNAVAILABLE, "no answer", "so far\n[sandbox unavailable] no answer"},
-        {SG_E_LIMIT, "10 are in use", "so far\n[sandbox unavailable] 10 are in use"},
+        {SG_E_LIMIT, "too much",
+         "so far\n[output limit] too much"}, /* behind output, the run's own */
         {SG_E_INTERNAL, "a mistake", "so far\n[sandbox unavailable] a mistake"},
         {SG_E_TIMEOUT, "", "so far\n[timed out] the run was ended at its time limit"},
         {SG_E_UNAVAILABLE, "", "so far\n[sandbox unavailable] the code was not run"},
@@ -420,6 +421,13 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
         CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), "{\"state\":\"failed\"}");
         fixture_free(&f);
     }
+    /* Before any output it is the sandbox that is at a limit. */
+    struct fixture f = fixture_new(NULL);
+    f.call->run_result = SG_E_LIMIT;
+    f.call->run_message = "10 are in use";
+    CU_ASSERT_EQUAL(run(&f, NULL, 0), 0);
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), "[sandbox unavailable] 10 are in use");
+    fixture_free(&f);
 }
 
 static void a_failure_without_output_is_only_its_label(void)

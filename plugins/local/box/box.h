@@ -28,6 +28,8 @@ struct box_limits {
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
+    char *arguments;     /* the broker's command line: not for a box to read */
+    size_t arguments_len;
 };
 
 /* Below the box's root. */

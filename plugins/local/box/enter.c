@@ -71,6 +71,16 @@ static void wait_for_maps(int start_fd)
     close(start_fd);
 }
 
+/* What the box sees of pid 1, in place of the broker's command line with the operator's settings. */
+static void take_name(const struct box_limits *limits)
+{
+    static const char name[] = "box-init";
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+    memset(limits->arguments, 0, limits->arguments_len);
+    size_t len = limits->arguments_len < sizeof name ? limits->arguments_len : sizeof name;
+    memcpy(limits->arguments, name, len);
+}
+
 static void take_identity(int status_fd)
 {
     if (setresgid(BOX_UID, BOX_UID, BOX_UID) != 0 || setresuid(BOX_UID, BOX_UID, BOX_UID) != 0) {
@@ -80,7 +90,6 @@ static void take_identity(int status_fd)
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || setsid() < 0) {
         box_fail(status_fd, "start a session");
     }
-    prctl(PR_SET_NAME, "box-init", 0, 0, 0);
     if (sethostname("sandbox", 7) != 0) {
         box_fail(status_fd, "set the host name");
     }
@@ -209,6 +218,7 @@ void box_enter(const struct box_limits *limits, const struct box_fds *given, int
     struct box_fds fds = keep_only(given);
     wait_for_maps(fds.start);
     umask(022);
+    take_name(limits);
     take_identity(fds.status);
     raise_loopback(fds.status);
     box_make_root(limits, fds.status);

@@ -91,6 +91,12 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
         fprintf(stderr, "local-broker: started by local.so only\n");
         exit(2);
     }
+    limits->python = strdup(limits->python); /* the arguments are wiped in every box */
+    if (limits->python == NULL) {
+        die("no memory");
+    }
+    limits->arguments = argv[0];
+    limits->arguments_len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
     limits->uid_base = (uint32_t)uid_base;
     limits->boxes_max = (uint32_t)boxes;
 }
