@@ -82,14 +82,16 @@ class Provider(Installed):
         self.assertEqual(told[1].strip(), "before: a = 1")
         self.assertNotIn("before", told[0])
 
-    def test_its_limit_of_containers_is_told(self):
+    def test_its_limit_of_containers_is_the_operators_to_read(self):
         upstream = self.upstream(code("a"), answer("one"), code("b"), answer("two"))
         gateway = self.installed(upstream, sandboxes=[{"name": "parrot", "plugin": "echo", "containers_max": 1}],
                                  interceptors=[{"plugin": "code_interpreter", "sandbox": "parrot"}])
         self.assertEqual(chat(gateway, "x", "first").text, "one")
         self.assertEqual(chat(gateway, "x", "second").text, "two")
         told = [m["content"] for m in upstream.requests[3].json["messages"] if m["role"] == "tool"][-1]
-        self.assertIn("no room for another container; raise containers_max", told)
+        self.assertIn("[sandbox unavailable]", told)
+        self.assertIn("echo (parrot): no room for another container; raise containers_max",
+                      gateway.wait_event("service_failed")["message"])
 
 
 class Hook(Installed):
