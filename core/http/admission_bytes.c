@@ -102,20 +102,11 @@ uint64_t admission_bytes(void)
 
 /* ---- accounts ---- */
 
-static size_t bucket_of(struct str name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a: names are the operator's, not an attacker's */
-    for (size_t i = 0; i < name.len; i++) {
-        hash = (hash ^ (unsigned char)name.data[i]) * 16777619u;
-    }
-    return hash % BUCKETS;
-}
-
 /* Under the lock. */
 static struct holder *holder_get(struct str name)
 {
     struct holder *holder;
-    size_t bucket = bucket_of(name);
+    size_t bucket = str_hash(name) % BUCKETS;
     LIST_FOREACH(holder, &memory.holders[bucket], link)
     {
         if (str_eq(name, (struct str){holder->name, holder->name_len})) {
