@@ -11,6 +11,12 @@ FOLDER = str(BUILD / "tests" / "e2e")
 MIB = 1 << 20
 
 
+def soft_of(gateway):
+    """The gateway's limit of open files, which it has raised to the hard one."""
+    [line] = [one for one in pathlib.Path(f"/proc/{gateway.pid}/limits").read_text().splitlines() if "open files" in one]
+    return int(line.split()[3])
+
+
 class Shares(E2E):
     def check_nothing_held(self, gateway):
         """Once all clients have gone: this request for the metrics is the only thing there is."""
@@ -119,6 +125,35 @@ class Memory(Shares):
         self.assertEqual(post(gateway, "/v1/chat/completions", self.padded(3 * MIB)).status, 200)
         reply = post(gateway, "/v1/chat/completions", self.padded(4 * MIB))
         self.assertEqual(reply.status, 413)
+
+
+class Descriptors(Shares):
+    def serve_with(self, room, upstream):
+        """With so many descriptors more than a process of this many loops needs at least."""
+        gateway = self.serve(upstream, auth=KEYS)
+        fixed = soft_of(gateway) - int(metrics(gateway, SCRAPER)["sandgate_descriptors_max"])
+        gateway.stop()
+        return self.serve(upstream, auth=KEYS, gateway_options={"prefix": ["prlimit", f"--nofile={fixed + room}"]})
+
+    def test_idle_connections_give_way_and_busy_ones_never(self):
+        upstream = self.upstream(lambda connection: connection.wait_closed() and False, forever=answer("ok"))
+        gateway = self.serve_with(64, upstream)
+        self.assertEqual(metrics(gateway, SCRAPER)["sandgate_descriptors_max"], 64)
+        with Wire(gateway) as busy:
+            busy.post(body_of(text="x", tools=()), fields=[f"Authorization: Bearer {A}"])
+            upstream.next_request()
+            idle = []
+            for _ in range(100):  # three times as many as may be open
+                idle.append(Wire(gateway))
+                self.addCleanup(idle[-1].close)
+                idle[-1].post(body_of(text="x", tools=()), fields=[f"Authorization: Bearer {B}"])
+                self.assertEqual(idle[-1].answer().status, 200)
+            self.assertLessEqual(metrics(gateway, SCRAPER)["sandgate_descriptors_used"], 64)
+            self.assertEqual(idle[0].read_all(), b"", "the longest idle has gone")
+            self.assertEqual(metrics(gateway, SCRAPER)["sandgate_requests_in_progress"], 2, "the busy one has not")
+        for wire in idle:
+            wire.close()
+        self.check_nothing_held(gateway)
 
 
 class Threads(Shares):
