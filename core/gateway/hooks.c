@@ -58,10 +58,12 @@ static int follow(struct sg_call *call, struct buf *text, struct sg_error *err)
         call_cancel(call);
     }
     call_wait_end(call); /* whether done() is due is known only then */
-    return rc < 0           ? error_set(err, -rc, "The request was given up.")
-           : text->overflow ? error_set(err, SG_E_LIMIT,
-                                        "A plugin of this gateway made the request too large.")
-                            : 0;
+    if (rc < 0) {
+        return error_set(err, -rc, "The request was given up.");
+    }
+    return text->overflow
+               ? error_set(err, SG_E_LIMIT, "A plugin of this gateway made the request too large.")
+               : 0;
 }
 
 static int hook_run(struct request *r, const struct interceptor *interceptor, struct sg_error *err)
