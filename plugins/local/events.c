@@ -142,8 +142,10 @@ void box_read_status(struct box *box)
     }
 }
 
-/* The kernel's word on who sent a packet. No room is given for descriptors, which the kernel then closes. */
-static ssize_t packet_receive(const struct box *box, void *packet, size_t size, pid_t *ret_pid,
+/* The kernel's word on who sent a packet. No room is given for descriptors: the kernel closes them, here and now, which
+ * may take its time for what they hold. Nothing of ours sends any: such a box is ended. (A close that waits, of a socket
+ * with SO_LINGER, is kept away by the filter.) */
+static ssize_t packet_receive(struct box *box, void *packet, size_t size, pid_t *ret_pid,
                               bool *ret_whole)
 {
     union {
@@ -158,6 +160,10 @@ static ssize_t packet_receive(const struct box *box, void *packet, size_t size, 
     ssize_t len = recvmsg(box->control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (len < 0) {
         return len;
+    }
+    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+        box->end = box->end == END_NONE ? END_INTRUDED : box->end;
+        box_kill(box);
     }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     *ret_pid = 0;
@@ -235,6 +241,11 @@ const char *box_end_text(const struct local *local, const struct box *box, char 
         break;
     case END_MEMORY:
         snprintf(text, size, "the interpreter ran out of memory (limit %s)", limit);
+        break;
+    case END_INTRUDED:
+        snprintf(
+            text, size,
+            "the code passed descriptors over the interpreter's own connection and was killed");
         break;
     case END_LIFE:
         snprintf(text, size, "the container was not used for its life and ended by itself");

@@ -29,11 +29,12 @@ struct local_config {
 /* How a box came to its end, as far as is known. */
 enum box_end {
     END_NONE,
-    END_DRIVER,  /* the interpreter ended: wait_status */
-    END_MEMORY,  /* it was killed for the box's memory: memory_bytes */
-    END_LIFE,    /* its life was over */
-    END_SETUP,   /* it could not be set up: setup_error, setup_step */
-    END_UNKNOWN, /* closed without a word: killed from outside, or the broker is gone */
+    END_DRIVER,   /* the interpreter ended: wait_status */
+    END_MEMORY,   /* it was killed for the box's memory: memory_bytes */
+    END_LIFE,     /* its life was over */
+    END_SETUP,    /* it could not be set up: setup_error, setup_step */
+    END_INTRUDED, /* its code used the interpreter's connection for what it is not */
+    END_UNKNOWN,  /* closed without a word: killed from outside, or the broker is gone */
 };
 
 #define BOX_MAGIC 0x626f7831u

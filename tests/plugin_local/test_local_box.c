@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- state and values ---- */
@@ -456,6 +457,48 @@ static void the_hosts_environment_and_files_are_not_there(void)
     remove(canary_path());
 }
 
+/* Of what the kernel counts for a host's user or for the whole host, a box gets nothing. The numbers of system calls are
+ * those of the architecture. */
+static void shared_things_body(void)
+{
+    BUF_CLEANUP struct buf code = {0};
+    buf_printf(&code, "calls = %d, %d, %d, %d, %d, %d\n", (int)SYS_vmsplice, (int)SYS_inotify_init1,
+               (int)SYS_io_setup, (int)SYS_landlock_create_ruleset, (int)SYS_prctl, (int)SYS_sync);
+    buf_puts(&code,
+             "import asyncio, ctypes, fcntl, select, socket, struct\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "def call(number, *arguments):\n"
+             "    result = libc.syscall(number, *arguments)\n"
+             "    return result if result >= 0 else -ctypes.get_errno()\n"
+             "def tell(do):\n"
+             "    try: return do()\n"
+             "    except OSError as e: return -e.errno\n"
+             "one = (ctypes.c_ulong * 1)()\n"
+             "vmsplice, inotify, aio, landlock, prctl, sync = calls\n"
+             "print(call(vmsplice, 1, one, 0, 0), call(inotify, 0), call(aio, 1, one),\n"
+             "      call(landlock, 0, 0, 1))\n"
+             "print(call(prctl, 4, 0, 0, 0, 0), call(prctl, 4, 1, 0, 0, 0), call(sync))\n"
+             "s = socket.socket()\n"
+             "size = s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)\n"
+             "print(tell(lambda: s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)),\n"
+             "      s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == size,\n"
+             "      tell(lambda: s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,\n"
+             "                                struct.pack('ii', 1, 9))),\n"
+             "      tell(lambda: s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)),\n"
+             "      tell(lambda: fcntl.fcntl(s, fcntl.F_NOTIFY, 1)))\n"
+             "print(tell(lambda: bool(select.epoll())), asyncio.run(asyncio.sleep(0, 'slept')))\n");
+    exec(code.data);
+    EXPECT_TEXT(o.out.data, geteuid() == 0 ? "-38 -38 -38 -38\n-1 0 0\nNone True -1 None -1\n"
+                                             "True slept\n"
+                                           : "-38 -38 -38 -38\n-1 0 0\nNone True -1 None -1\n"
+                                             "-38 slept\n");
+}
+
+static void what_is_counted_for_others_too_is_not_given(void)
+{
+    with_box(shared_things_body);
+}
+
 static const struct test tests[] = {
     TEST(variables_files_and_imports_are_kept_between_runs),
     TEST(only_the_value_of_a_last_expression_is_shown),
@@ -476,6 +519,7 @@ static const struct test tests[] = {
     TEST(tampering_with_builtins_does_not_end_the_session),
     TEST(a_box_shows_its_own_world_only),
     TEST(the_hosts_environment_and_files_are_not_there),
+    TEST(what_is_counted_for_others_too_is_not_given),
 };
 
 int main(int argc, char **argv)

@@ -125,6 +125,46 @@ static void a_cell_that_leaves_no_memory_does_not_end_the_session(void)
     with_options(&small, full_memory_body);
 }
 
+/* A file that may be run and not be read makes a process whose mappings nobody in the box can look at. */
+static void hidden_memory_body(void)
+{
+    exec("import os, shutil, subprocess, sys\n"
+         "shutil.copy(os.path.realpath(sys.executable), 'hidden'); os.chmod('hidden', 0o111)\n"
+         "r = subprocess.run(['./hidden', '-c', '''import mmap, time\n"
+         "m = mmap.mmap(-1, 400 << 20)\n"
+         "for start in range(0, len(m), 4 << 20):\n"
+         "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
+         "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\n"
+         "time.sleep(10)'''], env={'PYTHONHOME': '/usr'}, stderr=subprocess.DEVNULL)\n"
+         "print(r.returncode)");
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_TEXT(o.out.data, "-9\n");
+    expect_alive();
+}
+
+static void memory_of_a_process_that_hides_counts(void)
+{
+    with_options(&small, hidden_memory_body);
+}
+
+/* The interpreter's connection takes packets; descriptors in them would be closed by the gateway. */
+static void passed_descriptors_body(void)
+{
+    exec("import array, socket\n"
+         "s = socket.socket(fileno=3)\n"
+         "s.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])\n"
+         "import time; time.sleep(10)");
+    expect_end(SG_E_GONE, "local (box): the code passed descriptors over the interpreter's own "
+                          "connection and was killed; variables and files are gone");
+    box_again();
+    expect_alive();
+}
+
+static void passing_descriptors_to_the_gateway_ends_the_box(void)
+{
+    with_box(passed_descriptors_body);
+}
+
 static void child_memory_body(void)
 {
     exec("import subprocess, sys\n"
@@ -417,6 +457,8 @@ static const struct test tests[] = {
     TEST(exit_and_crash_are_told_apart),
     TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
     TEST(a_cell_that_leaves_no_memory_does_not_end_the_session),
+    TEST(memory_of_a_process_that_hides_counts),
+    TEST(passing_descriptors_to_the_gateway_ends_the_box),
     TEST(a_child_that_takes_too_much_dies_alone),
     TEST(code_over_its_time_is_interrupted_and_variables_are_kept),
     TEST(code_that_does_not_react_is_killed),

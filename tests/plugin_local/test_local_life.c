@@ -87,6 +87,34 @@ static void fifty_boxes_leave_no_process_and_no_descriptor(void)
     without_box(NULL, many_body);
 }
 
+/* Descriptors in flight are counted by the user of the host, whom boxes share where the gateway is no root. */
+static void in_flight_body(void)
+{
+    char other[128];
+    exec("import array, os, socket\n"
+         "null, kept, sent = os.open('/dev/null', os.O_RDONLY), [], 0\n"
+         "try:\n"
+         "    while True:\n"
+         "        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+         "        kept.append(pair)\n"
+         "        for _ in range(8):\n"
+         "            pair[0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,\n"
+         "                                      array.array('i', [null] * 253))])\n"
+         "            sent += 253\n"
+         "except OSError as e: print(e.errno, sent > 200)");
+    EXPECT_TEXT(o.out.data, "109 True\n"); /* ETOOMANYREFS */
+    CU_ASSERT_EQUAL(host_create(600000, other, &e), 0);
+    EXPECT_TEXT(e.message, "");
+    host_exec(other, NULL, "print(1)", 8, DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.all.data, "[out]1\n");
+    CU_ASSERT_EQUAL(host_destroy(other, &e), 0);
+}
+
+static void descriptors_in_flight_in_one_box_hinder_no_other(void)
+{
+    with_box(in_flight_body);
+}
+
 struct at_once {
     char handle[128];
     struct outcome outcome;
@@ -169,6 +197,7 @@ static const struct test tests[] = {
     TEST(an_untouched_box_ends_by_itself),
     TEST(a_dead_broker_takes_its_boxes_along_and_is_replaced),
     TEST(fifty_boxes_leave_no_process_and_no_descriptor),
+    TEST(descriptors_in_flight_in_one_box_hinder_no_other),
     TEST(boxes_run_side_by_side_and_see_nothing_of_each_other),
     TEST(closing_ends_boxes_and_broker),
     TEST(a_killed_gateway_leaves_no_process),

@@ -28,6 +28,7 @@ struct box_limits {
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
+    bool uid_is_shared;  /* boxes have the host uid of the gateway, since it is no root */
     char *arguments;     /* the broker's command line: not for a box to read */
     size_t arguments_len;
 };
@@ -74,7 +75,7 @@ void box_drop_privileges(int status_fd);
 bool box_limit_driver(const struct box_limits *);
 
 /* filter.c: system calls are limited from here on, for pid 1 and all that it starts. */
-void box_set_filter(bool memory_is_polled, int status_fd);
+void box_set_filter(const struct box_limits *, int status_fd);
 
 /* init.c: watches over the interpreter until the end of the box. */
 struct init {

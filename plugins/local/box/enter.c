@@ -3,8 +3,9 @@
  *   identity, session, host name, loopback     needs the capabilities of the new user namespace
  *   mounts, new root                           likewise
  *   limits                                     the number of processes counts this box alone only in its own namespace
- *   privileges, then the system call filter    nothing that needs either comes after
+ *   privileges
  *   not dumpable                               so that the box cannot look into pid 1 through /proc/1
+ *   the system call filter                     nothing that needs more comes after
  *   interpreter                                the first and only code of a user
  */
 #include "box.h"
@@ -225,10 +226,10 @@ void box_enter(const struct box_limits *limits, const struct box_fds *given, int
     use_null_device(fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
-    box_set_filter(true, fds.status);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
         box_fail(fds.status, "hide pid 1 from the box");
     }
+    box_set_filter(limits, fds.status);
     pid_t driver = driver_start(limits, &fds);
     report_ready(fds.status, driver);
     struct init init = {.limits = limits,

@@ -10,6 +10,7 @@
 #include "box.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
@@ -168,18 +169,61 @@ static void put_prlimit(struct program *program)
     put_return(program, SECCOMP_RET_ALLOW);
 }
 
+/* Of the options of all sockets: sizes of buffers stay as they are, and to set one seems to work; what makes a close
+ * wait (whoever closes), pins pages or loads programs is refused. */
+static void put_setsockopt(struct program *program)
+{
+    static const uint32_t sizes[] = {SO_SNDBUF, SO_RCVBUF};
+    static const uint32_t refused[] = {SO_LINGER,
+                                       SO_ZEROCOPY,
+                                       SO_ATTACH_FILTER,
+                                       SO_ATTACH_BPF,
+                                       SO_ATTACH_REUSEPORT_CBPF,
+                                       SO_ATTACH_REUSEPORT_EBPF};
+    const unsigned sizes_count = COUNT(sizes), refused_count = COUNT(refused);
+    put_unless(program, SYS_setsockopt, 6 + sizes_count + refused_count);
+    put_load_argument(program, 1);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 1 + sizes_count + refused_count);
+    put_load_argument(program, 2);
+    for (unsigned i = 0; i < sizes_count; i++) {
+        put(program, BPF_JMP | BPF_JEQ | BPF_K, sizes[i], sizes_count - i + refused_count, 0);
+    }
+    for (unsigned i = 0; i < refused_count; i++) {
+        put(program, BPF_JMP | BPF_JEQ | BPF_K, refused[i], refused_count - i + 1, 0);
+    }
+    put_return(program, SECCOMP_RET_ALLOW);
+    put_error(program, 0);
+    put_error(program, EPERM);
+}
+
+/* Nobody in the box may become undumpable: pid 1 could not count its memory any more. */
+static void put_dumpable(struct program *program)
+{
+    put_unless(program, SYS_prctl, 6);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, PR_SET_DUMPABLE, 0, 3);
+    put_load_argument(program, 1);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 1, 1, 0);
+    put_error(program, EPERM);
+    put_load(program, offsetof(struct seccomp_data, nr));
+}
+
 static void put_by_argument(struct program *program)
 {
     static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
     static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER};
+    static const uint32_t fcntls[] = {F_NOTIFY, F_SETPIPE_SZ, F_SETLEASE};
     put_clone(program);
     put_unless(program, SYS_clone3,
                1); /* its flags are behind a pointer: libc falls back to clone */
     put_error(program, ENOSYS);
     put_socket(program, SYS_socket);
     put_socket(program, SYS_socketpair);
-    put_except(program, SYS_ioctl, 1, ioctls, 3);
-    put_except(program, SYS_prctl, 0, prctls, 3);
+    put_except(program, SYS_ioctl, 1, ioctls, COUNT(ioctls));
+    put_dumpable(program);
+    put_except(program, SYS_prctl, 0, prctls, COUNT(prctls));
+    put_except(program, SYS_fcntl, 1, fcntls, COUNT(fcntls));
+    put_setsockopt(program);
     put_personality(program);
 #ifdef SYS_setrlimit
     put_except(program, SYS_setrlimit, 0, (const uint32_t[]){RLIMIT_CORE}, 1);
@@ -187,7 +231,7 @@ static void put_by_argument(struct program *program)
     put_prlimit(program);
 }
 
-static void program_make(struct program *program, bool memory_is_polled)
+static void program_make(struct program *program, const struct box_limits *limits)
 {
     put_load(program, offsetof(struct seccomp_data, arch));
     put(program, BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0);
@@ -197,10 +241,13 @@ static void program_make(struct program *program, bool memory_is_polled)
     put(program, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
     put_error(program, ENOSYS);
 #endif
-    if (memory_is_polled) { /* memory that no process maps would not be seen */
-        put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory),
-                 SECCOMP_RET_ERRNO | EPERM);
-    }
+    /* Memory is polled: such that no process maps would not be seen. */
+    put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory), SECCOMP_RET_ERRNO | EPERM);
+    put_list(program, calls_epoll, COUNT(calls_epoll),
+             limits->uid_is_shared ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW);
+    put_list(program, calls_without_effect, COUNT(calls_without_effect), SECCOMP_RET_ERRNO | 0);
+    put_list(program, calls_taken_from_others, COUNT(calls_taken_from_others),
+             SECCOMP_RET_ERRNO | ENOSYS);
     put_list(program, calls_allowed, COUNT(calls_allowed), SECCOMP_RET_ALLOW);
     put_by_argument(program);
     put_load(program, offsetof(struct seccomp_data, nr));
@@ -208,11 +255,11 @@ static void program_make(struct program *program, bool memory_is_polled)
     put_error(program, ENOSYS);
 }
 
-void box_set_filter(bool memory_is_polled, int status_fd)
+void box_set_filter(const struct box_limits *limits, int status_fd)
 {
     static struct program program;
     program.len = 0;
-    program_make(&program, memory_is_polled);
+    program_make(&program, limits);
     struct sock_fprog load = {.len = (unsigned short)program.len, .filter = program.code};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &load) != 0) {
         box_fail(status_fd, "load the system call filter (seccomp)");

@@ -33,12 +33,9 @@ static const int calls_allowed[] = {
     SYS_fstatfs,
     SYS_faccessat,
     SYS_faccessat2,
-    SYS_fcntl,
     SYS_flock,
     SYS_fsync,
     SYS_fdatasync,
-    SYS_sync,
-    SYS_syncfs,
     SYS_sync_file_range,
     SYS_truncate,
     SYS_ftruncate,
@@ -78,23 +75,13 @@ static const int calls_allowed[] = {
     SYS_sendfile,
     SYS_splice,
     SYS_tee,
-    SYS_vmsplice,
     SYS_copy_file_range,
     SYS_dup,
     SYS_dup3,
     SYS_pipe2,
-    SYS_inotify_init1,
-    SYS_inotify_add_watch,
-    SYS_inotify_rm_watch,
-    SYS_io_setup,
-    SYS_io_destroy,
-    SYS_io_getevents,
-    SYS_io_submit,
-    SYS_io_cancel,
     /* waiting */
     SYS_ppoll,
     SYS_pselect6,
-    SYS_epoll_create1,
     SYS_epoll_ctl,
     SYS_epoll_pwait,
     SYS_epoll_pwait2,
@@ -224,7 +211,6 @@ static const int calls_allowed[] = {
     SYS_listen,
     SYS_getsockname,
     SYS_getpeername,
-    SYS_setsockopt,
     SYS_getsockopt,
     SYS_semget,
     SYS_semop,
@@ -244,9 +230,6 @@ static const int calls_allowed[] = {
     SYS_uname,
     SYS_sysinfo,
     SYS_getrandom,
-    SYS_landlock_create_ruleset,
-    SYS_landlock_add_rule,
-    SYS_landlock_restrict_self,
 #if defined(__x86_64__)
     SYS_open,
     SYS_creat,
@@ -273,11 +256,9 @@ static const int calls_allowed[] = {
     SYS_dup2,
     SYS_select,
     SYS_poll,
-    SYS_epoll_create,
     SYS_epoll_wait,
     SYS_eventfd,
     SYS_signalfd,
-    SYS_inotify_init,
     SYS_pause,
     SYS_alarm,
     SYS_fork,
@@ -294,6 +275,33 @@ static const int calls_allowed[] = {
 /* Memory that can be held without any process mapping it. A set of semaphores is 2 MiB in the kernel, a queue 16 KiB, and
  * there may be 32000 of each; the objects of POSIX are files or have a limit. */
 static const int calls_unseen_memory[] = {SYS_memfd_create, SYS_shmget, SYS_semget, SYS_msgget};
+
+/* Whose objects are counted by the user of the host, or by the whole host, or hold its attention: what one box takes of
+ * them is missing to others. ENOSYS, so that libraries use something else (selectors in Python take poll()).
+ *   vmsplice: holds a huge page by one of its bytes      inotify: watches the host's files
+ *   io_setup: few for the whole host                     landlock: memory without a bound */
+static const int calls_taken_from_others[] = {
+    SYS_vmsplice,          SYS_inotify_init1,
+    SYS_inotify_add_watch, SYS_inotify_rm_watch,
+    SYS_io_setup,          SYS_io_destroy,
+    SYS_io_getevents,      SYS_io_submit,
+    SYS_io_cancel,         SYS_landlock_create_ruleset,
+    SYS_landlock_add_rule, SYS_landlock_restrict_self,
+#if defined(__x86_64__)
+    SYS_inotify_init,
+#endif
+};
+
+/* Watches of epoll are counted by the user of the host: where boxes have the gateway's, it would go blind. */
+static const int calls_epoll[] = {
+    SYS_epoll_create1,
+#if defined(__x86_64__)
+    SYS_epoll_create,
+#endif
+};
+
+/* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. */
+static const int calls_without_effect[] = {SYS_sync, SYS_syncfs};
 
 static const int calls_forbidden[] = {
     SYS_ptrace,

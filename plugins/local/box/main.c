@@ -98,6 +98,7 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
     limits->arguments = argv[0];
     limits->arguments_len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
     limits->uid_base = (uint32_t)uid_base;
+    limits->uid_is_shared = geteuid() != 0;
     limits->boxes_max = (uint32_t)boxes;
 }
 

@@ -126,7 +126,8 @@ static uint64_t processes_measure(const struct memory_watch *watch, struct look 
         if (!proc_read(watch->proc_fd, process->pid, "status", text, sizeof text)) {
             continue; /* it has ended */
         }
-        process->own = field_bytes(text, "\nRssAnon:") + field_bytes(text, "\nVmPTE:");
+        process->own = field_bytes(text, "\nRssAnon:") + field_bytes(text, "\nVmPTE:") +
+                       field_bytes(text, "\nVmSwap:");
         process->shared = field_bytes(text, "\nRssShmem:");
         uint64_t known = field_bytes(text, "\nVmData:") + field_bytes(text, "\nVmStk:") +
                          field_bytes(text, "\nVmExe:") + field_bytes(text, "\nVmLib:");
@@ -150,7 +151,7 @@ static uint64_t processes_confirm(const struct memory_watch *watch, struct look 
             process->own = field_bytes(text, "\nPss_Anon:");
             process->shared = field_bytes(text, "\nPss_Shmem:");
             if (proc_read(watch->proc_fd, process->pid, "status", text, sizeof text)) {
-                process->own += field_bytes(text, "\nVmPTE:");
+                process->own += field_bytes(text, "\nVmPTE:") + field_bytes(text, "\nVmSwap:");
             }
         }
         sum += held_by(process);
@@ -190,18 +191,21 @@ static uint64_t maps_line(struct look *look, const char *line)
     return mapping_add(look, inode, to - from);
 }
 
-/* What one process maps of shared anonymous memory and no other process before it. */
-static uint64_t shared_anonymous(const struct memory_watch *watch, struct look *look, pid_t pid)
+/* What one process maps of shared anonymous memory and no other process before it. Of a process that hides its mappings
+ * (one that runs a file which it may not read), all that they could be. */
+static uint64_t shared_anonymous(const struct memory_watch *watch, struct look *look,
+                                 const struct process *process)
 {
     char path[32], line[512];
-    snprintf(path, sizeof path, "%d/maps", (int)pid);
+    snprintf(path, sizeof path, "%d/maps", (int)process->pid);
     int fd = openat(watch->proc_fd, path, O_RDONLY | O_CLOEXEC);
-    FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd < 0) {
+        return errno == EACCES || errno == EPERM ? process->shared + process->slack : 0;
+    }
+    FILE *maps = fdopen(fd, "r");
     if (maps == NULL) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return 0;
+        close(fd);
+        return process->shared + process->slack;
     }
     uint64_t bytes = 0;
     while (fgets(line, sizeof line, maps) != NULL) {
@@ -218,7 +222,7 @@ static uint64_t add_shared_anonymous(const struct memory_watch *watch, struct lo
     look->mapping_count = 0;
     for (size_t i = 0; i < look->count; i++) {
         struct process *process = &look->processes[i];
-        uint64_t mapped = shared_anonymous(watch, look, process->pid);
+        uint64_t mapped = shared_anonymous(watch, look, process);
         process->shared = mapped > process->shared ? mapped : process->shared;
         sum += held_by(process);
     }
