@@ -12,10 +12,12 @@
 #include <stdlib.h>
 
 #define SPILL 32
+#define UNWATCHED_MS 20 /* between two looks at a socket for which the kernel has no watch left */
 #define CONNECTIONS_KEPT 1024L /* by a multi; descriptors are bounded by admission */
 
 struct multi_socket { /* libcurl keeps the pointer for us */
     struct fetch_multi *multi;
+    int fd;
     struct event event;
 };
 
@@ -62,9 +64,11 @@ static void act(struct fetch_multi *multi, curl_socket_t fd, int ready)
 static void socket_ready(int fd, short what, void *arg)
 {
     struct multi_socket *socket = arg;
+    (void)
+        fd; /* none where it is looked at by time; libcurl then finds out by itself what is ready */
     int ready = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
                 ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
-    act(socket->multi, fd, ready); /* `socket` may be gone then */
+    act(socket->multi, socket->fd, ready); /* `socket` may be gone then */
 }
 
 static void timer_rang(int fd, short what, void *arg)
@@ -86,10 +90,21 @@ static struct multi_socket *socket_new(struct fetch_multi *multi, int fd)
 {
     struct multi_socket *socket = check_alloc(calloc(1, sizeof *socket));
     socket->multi = multi;
+    socket->fd = fd;
     CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, 0, socket_ready, socket) ==
           0);
     CHECK(curl_multi_assign(multi->multi, fd, socket) == CURLM_OK);
     return socket;
+}
+
+/* Watches of epoll can be used up by others of the same user. To tell libcurl would end all transfers of this multi for
+ * good, so the socket is looked at again and again until libcurl wants something else of it. */
+static void socket_look_by_time(struct multi_socket *socket)
+{
+    const struct timeval often = {.tv_usec = UNWATCHED_MS * 1000};
+    CHECK(event_assign(&socket->event, loop_base(socket->multi->home->loop), -1, EV_PERSIST,
+                       socket_ready, socket) == 0);
+    CHECK(event_add(&socket->event, &often) == 0); /* a timer needs memory alone */
 }
 
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned)
@@ -109,7 +124,10 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, voi
     (void)event_del(&socket->event); /* has no effect on one that is not added */
     CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, wanted, socket_ready,
                        socket) == 0);
-    return event_add(&socket->event, NULL); /* -1 fails the transfer */
+    if (event_add(&socket->event, NULL) != 0) {
+        socket_look_by_time(socket);
+    }
+    return 0;
 }
 
 static int timer_changed(CURLM *handle, long ms, void *arg)

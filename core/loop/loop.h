@@ -105,7 +105,7 @@ int fiber_check(void);
 
 /* Waits until fd is ready for `events` (SG_READ | SG_WRITE). With SG_HANGUP the peer's half-close counts too, without
  * reading. A descriptor is waited for by one fiber at a time. *ret_events is set on 0 only. A file on disk is always
- * ready; SG_E_INVALID for a number that is no open descriptor. */
+ * ready; SG_E_INVALID for a number that is no open descriptor, SG_E_LIMIT where the kernel has no watch left. */
 #define SG_HANGUP (1 << 2)
 int fiber_wait_fd(int fd, int events, int64_t deadline, int *ret_events);
 

@@ -179,6 +179,9 @@ static void fd_hung_up(void *arg)
 /* Files on disk cannot be waited for: they are always ready. */
 static int not_waitable(int error, int events, int *ret_events)
 {
+    if (error == ENOSPC || error == ENOMEM) { /* the user's watches of epoll are used up */
+        return SG_E_LIMIT;
+    }
     if (error != EPERM) {
         return SG_E_INVALID;
     }

@@ -128,6 +128,11 @@ static int part_wait_fd(struct sg_call *call, void *arguments, const struct sg_s
     if (code == SG_E_INVALID) {
         return error_set(err, code, "wait_fd(): %d is no open descriptor", a->fd);
     }
+    if (code == SG_E_LIMIT) {
+        return error_set(err, code,
+                         "wait_fd(): the kernel has no watch left for a descriptor "
+                         "(fs.epoll.max_user_watches)");
+    }
     return code == 0 ? 0 : call_wait_failed(call, "wait_fd", code, err);
 }
 

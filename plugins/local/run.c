@@ -498,6 +498,11 @@ static int run_claimed(struct run *run, struct sg_error *err)
     if (result == 0) {
         result = watch(run, err);
     }
+    if (result == SG_E_TIMEOUT &&
+        !run->finished) { /* the core's patience, far beyond the code's time */
+        result = sg->fail(err, SG_E_TIMEOUT,
+                          "the run took longer than it may; its container was deleted");
+    }
     if (run->box->unfinished && !run->killed) {
         /* The caller has left, or is no longer waited for: the code must not go on for nobody. */
         (void)box_interrupt(run->box);
