@@ -327,6 +327,10 @@ int json_scan(struct str text, struct arena *arena, struct json_text *ret, struc
                         .text = &result,
                         .arena = arena,
                         .err = err};
+    if (str_starts(text, STR("\xEF\xBB\xBF"))) {
+        (void)scan_fail(&s, start, "a byte order mark; leave it out");
+        return err->code;
+    }
     skip_space(&s);
     result.root.raw.data = s.at;
     if (scan_whole(&s) == STEP_FAILED) {

@@ -63,5 +63,7 @@ void scalar_fill(const struct filler *, const struct sg_option *, const struct c
 /* The parsers of single values; false if the text is not one. */
 bool value_is_bool(const char *text, bool *ret);
 bool value_is_int(const char *text, int64_t *ret);
+/* "; write 512MiB" for a duration or size whose unit is none of ours, or "". */
+const char *amount_advice(uint32_t option_type, const char *text, struct arena *);
 
 #endif

@@ -153,7 +153,13 @@ static void fill_amount(const struct filler *filler, const struct sg_option *opt
 {
     int64_t value = 0;
     if (!read(scalar->text, &value)) {
-        report_value(filler, option, scalar, amount_words(option, scalar->text));
+        bool may_show = (option->flags & SG_SECRET) == 0 && !scalar->is_expanded;
+        const char *advice =
+            may_show ? amount_advice(option->type, scalar->text, filler->arena) : "";
+        filler_report(filler, scalar->node, option,
+                      arena_printf(filler->arena, "must be %s, not %s%s",
+                                   amount_words(option, scalar->text),
+                                   found(filler, option, scalar), advice));
     } else if (amount_within(filler, option, scalar, read, value)) {
         *member = value;
     }

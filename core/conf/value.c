@@ -93,6 +93,49 @@ const char *conf_size_text(uint64_t bytes, struct arena *arena)
     return amount_text(bytes, size_units, COUNT_OF(size_units), arena);
 }
 
+/* What people write who mean one of our units, or the beginning of it: "sec", "mb", "M". */
+static const struct word {
+    const char *text, *unit;
+} duration_words[] = {{"minutes", "m"}, {"mins", "m"},    {"seconds", "s"},      {"secs", "s"},
+                      {"hours", "h"},   {"hrs", "h"},     {"days", "d"},         {"ms", "ms"},
+                      {"msecs", "ms"},  {"millis", "ms"}, {"milliseconds", "ms"}},
+  size_words[] = {{"bytes", "B"}, {"kb", "KiB"},  {"kib", "KiB"}, {"mb", "MiB"}, {"mib", "MiB"},
+                  {"gb", "GiB"},  {"gib", "GiB"}, {"tb", "TiB"},  {"tib", "TiB"}};
+
+static const char *unit_meant(const char *text, const struct word *words, size_t count)
+{
+    struct str written = str_trim(str_of(text));
+    for (size_t i = 0; i < count && written.len > 0; i++) {
+        struct str word = str_of(words[i].text);
+        word.len = written.len < word.len ? written.len : word.len;
+        if (str_eq_nocase(word, written)) {
+            return words[i].unit;
+        }
+    }
+    return NULL;
+}
+
+const char *amount_advice(uint32_t option_type, const char *text, struct arena *arena)
+{
+    uint64_t number = 0;
+    bool is_size = option_type == SG_SIZE;
+    size_t len = is_size || option_type == SG_DURATION ? digits_read(text, &number) : 0;
+    if (len == 0) {
+        return "";
+    }
+    if (text[len] == '\0') {
+        return arena_printf(arena, "; its unit is missing, as in %s%s", text,
+                            is_size ? "MiB" : "s");
+    }
+    const char *unit = is_size ? unit_meant(text + len, size_words, COUNT_OF(size_words))
+                               : unit_meant(text + len, duration_words, COUNT_OF(duration_words));
+    const char *advised = unit == NULL ? "" : arena_printf(arena, "%.*s%s", (int)len, text, unit);
+    int64_t ms = 0;
+    bool is_good =
+        is_size ? conf_size(advised, &number) && number <= INT64_MAX : conf_duration(advised, &ms);
+    return is_good ? arena_printf(arena, "; write %s", advised) : "";
+}
+
 bool value_is_bool(const char *text, bool *ret)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};

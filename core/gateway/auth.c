@@ -116,10 +116,23 @@ static bool host_is_known(struct request *r, struct str host)
     return str_eq_nocase(name, str_of(r->gateway->listen_host));
 }
 
+/* A page of another place fetches, as an image for one, or links to here. Browsers say so where they send no Origin. What
+ * is no browser sends none of it; 'none' is the address bar. */
+static bool comes_from_elsewhere(const struct http_head *head)
+{
+    struct str site = http_head_get(head, "sec-fetch-site");
+    return site.data != NULL && !str_is(site, "same-origin") && !str_is(site, "none");
+}
+
 static int check_browser(struct request *r, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
     struct str origin = http_head_get(head, "origin");
+    if (origin.data == NULL && comes_from_elsewhere(head)) {
+        return refuse(
+            err, 403, "origin_not_allowed",
+            "Web pages of other sites may neither fetch from the gateway nor link to it.");
+    }
     if (origin.data != NULL) {
         if (!list_has(r->gateway->config->server.origins, origin)) {
             return refuse(err, 403, "origin_not_allowed",
@@ -128,7 +141,8 @@ static int check_browser(struct request *r, struct sg_error *err)
         }
         r->origin = origin;
     }
-    if (head->host.len > 0 && !host_is_known(r, head->host)) {
+    if (head->host.len > 0 && /* none at all is HTTP/1.0, which no browser speaks */
+        !host_is_known(r, head->host)) {
         return refuse(err, 403, "host_not_allowed",
                       "The gateway does not know itself by this Host: its operator can list the "
                       "name under server.hosts.");

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "http/form.h"
 #include "session/control_keys.h"
 
 #include <stdio.h>
@@ -28,17 +29,34 @@ static bool is_json_type(struct str type)
             str_eq_nocase((struct str){type.data + type.len - 5, 5}, STR("+json")));
 }
 
+/* In another coding the bytes could say something else to whoever heeds it. */
+static bool is_utf8(struct str content_type)
+{
+    struct str charset;
+    return media_parameter(content_type, "charset", &charset) &&
+           (charset.data == NULL || str_eq_nocase(charset, STR("utf-8")) ||
+            str_eq_nocase(charset, STR("utf8")) || str_eq_nocase(charset, STR("us-ascii")));
+}
+
 /* What kind of body may stand here? */
 static int check_types(struct request *r, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
     struct str type = media_type(head), coding = http_head_get(head, "content-encoding");
     r->is_json = is_json_type(type);
+    if (http_head_count(head, "content-type") > 1) {
+        return error_set(err, SG_E_INVALID, "Content-Type is given twice.");
+    }
     bool must_be_json = r->route.surface_name != NULL;
     if (must_be_json && !r->is_json) {
         error_set(err, SG_E_INVALID,
-                  "The body must be JSON: send 'Content-Type: application/json', not '%.*s'.",
+                  type.len > 0
+                      ? "The body must be JSON: send 'Content-Type: application/json', not '%.*s'."
+                      : "The body must be JSON: send 'Content-Type: application/json'.%.*s",
                   (int)utf8_cut(type, 80), type.len > 0 ? type.data : "");
+        err->status = 415;
+    } else if (r->is_json && !is_utf8(http_head_get(head, "content-type"))) {
+        error_set(err, SG_E_INVALID, "The body must be UTF-8: send 'charset=utf-8', or none.");
         err->status = 415;
     } else if (coding.len > 0 && !str_eq_nocase(coding, STR("identity"))) {
         error_set(err, SG_E_INVALID,
@@ -49,40 +67,40 @@ static int check_types(struct request *r, struct sg_error *err)
     return err->code;
 }
 
-/* The value of the part named "model" of a multipart form. Only found, not parsed as a whole: the rest is not ours. */
-static struct str multipart_model(struct str body)
+/* Of what is no JSON, forms name their model; anything else cannot be routed. */
+static int read_form_model(struct request *r, struct sg_error *err)
 {
-    static const char field[] = "name=\"model\"";
-    const char *at = memmem(body.data, body.len, field, sizeof field - 1);
-    if (at == NULL) {
-        return (struct str){0};
+    struct str type = http_head_get(http_request_head(r->exchange), "content-type");
+    if (form_is(type)) {
+        int rc = form_field(type, r->body.raw, "model", &r->model, err);
+        if (rc == 0 && !http_value_valid(r->model)) {
+            rc = error_set_param(err, SG_E_INVALID, "model",
+                                 "'model' must not hold control characters.");
+        }
+        return rc;
     }
-    size_t left = body.len - (size_t)(at - body.data);
-    const char *value = memmem(at, left < 512 ? left : 512, "\r\n\r\n", 4);
-    if (value == NULL) {
-        return (struct str){0};
-    }
-    value += 4;
-    left = body.len - (size_t)(value - body.data);
-    const char *end = memmem(value, left < 512 ? left : 512, "\r\n", 2);
-    return end == NULL ? (struct str){0} : (struct str){value, (size_t)(end - value)};
+    error_set(err, SG_E_INVALID,
+              "The body must be JSON or a form: send 'Content-Type: application/json' or "
+              "'multipart/form-data'.");
+    err->status = 415;
+    return err->code;
 }
 
-/* What a relayed request may not name, since the operator's key would open another tenant's stored state. */
-static int check_stored_state(struct request *r, struct sg_error *err)
+/* Two headers of the name may have been read in two ways by what stands in front, so nobody guesses. */
+static int read_session_header(struct request *r, const char *name, struct sg_error *err)
 {
-    static const char *const names[] = {"previous_response_id", "conversation"};
-    if (r->gateway->config->auth.mode == AUTH_NONE || r->route.surface_name == NULL ||
-        strcmp(r->route.surface_name, "responses") != 0) {
-        return 0; /* with one tenant there is no other */
+    const struct http_head *head = http_request_head(r->exchange);
+    size_t count = http_head_count(head, name);
+    if (count > 1) {
+        return error_set_param(err, SG_E_INVALID, name,
+                               "The header '%s' with the session id is given %zu times: send one.",
+                               name, count);
     }
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct json_member *member = json_find(r->body.members, r->body.count, names[i]);
-        if (member != NULL && member->value.type != JSON_NULL) {
-            return error_set_param(err, SG_E_INVALID, names[i],
-                                   "'%s' is not available on this gateway: send the whole input.",
-                                   names[i]);
-        }
+    r->session_id = http_head_get(head, name);
+    if (r->session_id.len > LIMIT_SESSION_ID_BYTES) {
+        return error_set_param(err, SG_E_INVALID, name,
+                               "The session id in header '%s' is longer than %d bytes.", name,
+                               LIMIT_SESSION_ID_BYTES);
     }
     return 0;
 }
@@ -94,13 +112,7 @@ static int read_session_id(struct request *r, struct sg_error *err)
     for (; *source != NULL && r->session_id.len == 0 && rc == 0; source++) {
         const char *one[] = {*source, NULL};
         if (strncmp(*source, "header:", 7) == 0) {
-            struct str value = http_head_get(http_request_head(r->exchange), *source + 7);
-            if (value.len > LIMIT_SESSION_ID_BYTES) {
-                return error_set_param(err, SG_E_INVALID, *source + 7,
-                                       "The session id in header '%s' is longer than %d bytes.",
-                                       *source + 7, LIMIT_SESSION_ID_BYTES);
-            }
-            r->session_id = value;
+            rc = read_session_header(r, *source + 7, err);
         } else {
             rc = session_id_read(&r->body, one, r->arena, &r->session_id, err);
         }
@@ -121,10 +133,13 @@ static int body_scan(struct request *r, struct str text, struct sg_error *err)
     const struct json_member *model = json_find(r->body.members, r->body.count, "model");
     if (model != NULL && model->value.type == JSON_STRING) {
         r->model = json_text_of(model->value, r->arena);
+        if (r->model.len > 0 && memchr(r->model.data, '\0', r->model.len) != NULL) {
+            return error_set_param(err, SG_E_INVALID, "model", "'model' must not hold a NUL.");
+        }
     } else if (model != NULL) {
         return error_set_param(err, SG_E_INVALID, "model", "'model' must be a string.");
     }
-    return check_stored_state(r, err);
+    return stored_check(r, err);
 }
 
 int body_receive(struct request *r, struct sg_error *err)
@@ -140,8 +155,7 @@ int body_receive(struct request *r, struct sg_error *err)
     }
     if (!r->is_json) {
         r->body = (struct json_text){.raw = buf_str(received)};
-        r->model = multipart_model(r->body.raw);
-        return 0;
+        return read_form_model(r, err);
     }
     rc = body_scan(r, buf_str(received), err);
     return rc == 0 ? read_session_id(r, err) : rc;

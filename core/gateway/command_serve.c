@@ -8,16 +8,13 @@
 struct config *command_read_config(const struct command_line *line)
 {
     struct conf_problems problems = {.file = line->config};
-    struct config *config = config_read(line->config, &problems);
+    struct config *config = config_read(line->config, line->listen, &problems);
     if (config == NULL) {
         fputs(problems.text.data, stderr);
         fprintf(stderr, "sandgate: %zu problem%s in %s\n", problems.count,
                 problems.count == 1 ? "" : "s", line->config);
     }
     conf_problems_clear(&problems);
-    if (config != NULL && line->listen != NULL) {
-        config->server.listen = line->listen;
-    }
     return config;
 }
 
@@ -32,22 +29,22 @@ int command_serve(const struct command_line *line)
     return code;
 }
 
+static void put_count(size_t count, const char *word, const char *plural, const char *behind)
+{
+    printf("%zu %s%s%s", count, word, count == 1 ? "" : plural, behind);
+}
+
 int command_check(const struct command_line *line)
 {
     struct config *config = command_read_config(line);
     if (config == NULL) {
         return 1;
     }
-    struct http_server_options listen = {0};
-    struct sg_error err = {0};
-    int rc = gateway_check_listen(config, &listen, &err);
-    if (rc != 0) {
-        fprintf(stderr, "%s: %s\n", line->config, err.message);
-    } else {
-        printf("%s: good: %zu upstreams, %zu sandboxes, %zu searches, %zu interceptors\n",
-               line->config, config->upstreams_count, config->sandboxes_count,
-               config->searches_count, config->interceptors_count);
-    }
+    printf("%s: good: ", line->config);
+    put_count(config->upstreams_count, "upstream", "s", ", ");
+    put_count(config->sandboxes_count, "sandbox", "es", ", ");
+    put_count(config->searches_count, "search", "es", ", ");
+    put_count(config->interceptors_count, "interceptor", "s", "\n");
     config_free(config);
-    return rc != 0;
+    return 0;
 }

@@ -249,6 +249,23 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
     }
 }
 
+/* One key can only be one identity: whose sessions would it open? */
+static bool key_is_new(const struct config *config, const struct auth_key *key,
+                       const struct conf_node *node, struct conf_problems *problems)
+{
+    for (size_t i = 0; i < config->auth.keys_count; i++) {
+        const struct auth_key *other = &config->auth.keys[i];
+        if (memcmp(other->sha256, key->sha256, SHA256_BYTES) == 0) {
+            conf_problem(problems, node,
+                         "auth: the key of '%s' is that of '%s' too: each needs "
+                         "its own",
+                         key->name, other->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void read_key(struct config *config, const struct auth_key_text *text,
                      const struct conf_node *node, struct conf_problems *problems)
 {
@@ -269,15 +286,22 @@ static void read_key(struct config *config, const struct auth_key_text *text,
                      text->name);
         return;
     }
+    const char *problem = has_key ? config_key_problem(text->key) : NULL;
+    if (problem == NULL && has_key && strlen(text->key) < 8) {
+        problem = "is shorter than 8 characters";
+    }
+    if (problem != NULL) {
+        conf_problem(problems, node, "auth: key '%s' %s", text->name, problem);
+        return;
+    }
     if (has_key) {
-        if (strlen(text->key) < 8) {
-            conf_problem(problems, node, "auth: key '%s' is shorter than 8 characters", text->name);
-            return;
-        }
         sha256(str_of(text->key), key->sha256);
     }
     key->name = text->name;
     key->for_metrics = strcmp(text->use, "metrics") == 0;
+    if (!key_is_new(config, key, node, problems)) {
+        return;
+    }
     config->auth.keys_count++;
 }
 
@@ -299,34 +323,16 @@ static void read_auth(struct config *config, const struct conf_node *root,
         const struct auth_key_text *keys = text.keys.items;
         read_key(config, &keys[i], list->items[i], problems);
     }
+    if (config->auth.mode == AUTH_NONE && text.keys.count > 0) {
+        conf_problem(problems, list,
+                     "auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the "
+                     "two out");
+    }
     if (config->auth.mode == AUTH_KEYS && text.keys.count == 0) {
         conf_problem(
             problems, section != NULL ? section : root,
             "auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only "
             "this machine can reach, 'mode: none' is possible");
-    }
-}
-
-/* "https://app.example" or "http://localhost:3000", as a browser writes it. */
-static bool is_origin(const char *text)
-{
-    struct str origin = str_of(text);
-    size_t scheme = str_starts(origin, STR("https://"))  ? 8
-                    : str_starts(origin, STR("http://")) ? 7
-                                                         : 0;
-    return scheme > 0 && origin.len > scheme && strpbrk(text + scheme, "/?# ") == NULL;
-}
-
-static void check_server(const struct config *config, const struct conf_node *section,
-                         struct conf_problems *problems)
-{
-    for (const char *const *origin = config->server.origins; *origin != NULL; origin++) {
-        if (!is_origin(*origin)) {
-            conf_problem(problems, conf_get(section, "origins"),
-                         "server: an entry of 'origins' must be as browsers send it, such as "
-                         "https://app.example, without a path or a slash at its end, not '%s'",
-                         *origin);
-        }
     }
 }
 
@@ -348,6 +354,8 @@ static void read_sessions(struct config *config, const struct conf_node *root,
                          "sessions: 'id_from' may hold metadata.session_id, "
                          "litellm_metadata.session_id and header:NAME, not '%s'",
                          *source);
+        } else if (strncmp(*source, "header:", 7) == 0) {
+            config_check_id_source(*source, conf_get(section, "id_from"), problems);
         }
     }
 }
@@ -381,7 +389,23 @@ static void read_budget(struct config *config, const struct conf_node *section,
     }
 }
 
-struct config *config_read(const char *path, struct conf_problems *problems)
+/* What is filled stays unchecked if something of the section is wrong: it may be half of what was meant. */
+static void read_server(struct config *config, const struct conf_node *root, const char *listen,
+                        struct conf_problems *problems)
+{
+    const struct conf_node *section = conf_get(root, "server");
+    size_t found = conf_fill(server_options, section, root, NULL, "server", &config->server,
+                             config->arena, problems);
+    if (listen != NULL) {
+        config->server.listen = listen;
+    }
+    if (found == 0) {
+        config_check_server(config, section != NULL ? section : root, listen != NULL, problems);
+        read_budget(config, section, problems);
+    }
+}
+
+struct config *config_read(const char *path, const char *listen, struct conf_problems *problems)
 {
     struct arena *arena = arena_new(0);
     struct config *config = arena_get(arena, sizeof *config);
@@ -390,12 +414,8 @@ struct config *config_read(const char *path, struct conf_problems *problems)
     struct conf_node *root = conf_parse_file(path, arena, problems);
     if (root != NULL) {
         check_sections(root, problems);
-        if (conf_fill(server_options, conf_get(root, "server"), root, NULL, "server",
-                      &config->server, arena, problems) == 0) {
-            check_server(config, conf_get(root, "server"), problems);
-            read_budget(config, conf_get(root, "server"), problems);
-        }
         read_auth(config, root, problems);
+        read_server(config, root, listen, problems); /* what it may be depends on auth */
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
                   problems);

@@ -105,9 +105,9 @@ struct config {
     struct arena *arena; /* all of the above */
 };
 
-/* Reads and checks a file and loads the plugins that it names; opens nothing. On failure every problem stands in
- * `problems`, and NULL is returned. */
-struct config *config_read(const char *path, struct conf_problems *problems);
+/* Reads and checks a file and loads the plugins that it names; opens nothing. `listen` (NULL: none) stands for the file's
+ * and is checked when it is used. On failure every problem stands in `problems`, and NULL is returned. */
+struct config *config_read(const char *path, const char *listen, struct conf_problems *problems);
 void config_free(struct config *); /* NULL is fine; instances must be closed */
 
 /* An identity's share of the worker threads, and of runs at a time; of the memory for requests: all where there is one
@@ -131,6 +131,13 @@ struct config_section { /* one that the file may have */
 };
 enum { CONFIG_PLUGIN_SECTIONS = 4 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
+
+/* config_check.c: what single values may be. */
+void config_check_server(struct config *, const struct conf_node *section, bool listen_is_given,
+                         struct conf_problems *);
+void config_check_id_source(const char *source, const struct conf_node *at, struct conf_problems *);
+const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
+void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

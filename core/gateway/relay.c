@@ -13,14 +13,33 @@ enum {
     REFUSAL_BYTES_MAX = 1024 * 1024 /* of an error that is looked at before it is passed on */
 };
 
-static bool field_goes_down(const struct upstream_call *call, struct str name)
+/* What would speak for the gateway: who may read its answers, where it is, and what browsers keep of it. */
+static bool field_is_ours(struct str name)
 {
-    static const char *const ours[] = {"content-length", "set-cookie", "x-request-id",
-                                       "request-id",     "date",       NULL};
+    static const char *const ours[] = {"content-length",
+                                       "set-cookie",
+                                       "x-request-id",
+                                       "request-id",
+                                       "date",
+                                       "alt-svc",
+                                       "refresh",
+                                       "clear-site-data",
+                                       "strict-transport-security",
+                                       NULL};
     for (const char *const *one = ours; *one != NULL; one++) {
         if (str_eq_nocase(name, str_of(*one))) {
-            return false;
+            return true;
         }
+    }
+    static const struct str cross_origin = STR("access-control-");
+    return name.len > cross_origin.len &&
+           str_eq_nocase((struct str){name.data, cross_origin.len}, cross_origin);
+}
+
+static bool field_goes_down(const struct upstream_call *call, struct str name)
+{
+    if (field_is_ours(name)) {
+        return false;
     }
     for (size_t i = 0; i < call->fields_count; i++) {
         if (str_eq_nocase(call->fields[i].name, STR("connection")) &&

@@ -106,6 +106,9 @@ int body_receive(struct request *, struct sg_error *err);
 int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
 int body_cut_control_keys(struct request *, bool intercepted, struct sg_error *err);
 
+/* stored.c: does the body name what an upstream keeps, and another tenant may have made? Refused then. */
+int stored_check(const struct request *, struct sg_error *err);
+
 /* hooks.c */
 int hooks_run(struct request *, struct sg_error *err);
 void hooks_done(struct request *);

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Relayed paths, without the optional /v1; a '*' at the end stands for one or more segments. */
+/* Relayed paths, without the optional /v1. Each stands here by itself: vendors put objects that they keep beside those
+ * that they answer (audio/voice_consents/ID beside audio/speech). */
 static const struct {
     const char *path, *surface_name;
 } relayed[] = {
@@ -16,23 +17,18 @@ static const struct {
     {"/completions", NULL},
     {"/moderations", NULL},
     {"/rerank", NULL},
-    {"/audio/*", NULL},
-    {"/images/*", NULL},
+    {"/audio/speech", NULL},
+    {"/audio/transcriptions", NULL},
+    {"/audio/translations", NULL},
+    {"/images/generations", NULL},
+    {"/images/edits", NULL},
+    {"/images/variations", NULL},
     {"/messages/count_tokens", "messages"},
     {"/responses/input_tokens", "responses"},
     {"/chat/completions", "chat"},
     {"/responses", "responses"},
     {"/messages", "messages"},
 };
-
-static bool path_matches(const char *pattern, struct str path)
-{
-    size_t len = strlen(pattern);
-    if (pattern[len - 1] == '*') {
-        return path.len > len - 1 && memcmp(path.data, pattern, len - 1) == 0;
-    }
-    return str_is(path, pattern);
-}
 
 /* With or without /v1, as base URLs of client libraries end either way. */
 static struct str without_version(struct str path)
@@ -46,7 +42,7 @@ static struct str without_version(struct str path)
 static bool find_relayed(struct request *r, struct str path)
 {
     for (size_t i = 0; i < COUNT_OF(relayed); i++) {
-        if (path_matches(relayed[i].path, path)) {
+        if (str_is(path, relayed[i].path)) {
             r->route.kind = ROUTE_RELAY;
             r->route.allow = "POST";
             r->route.surface_name = relayed[i].surface_name;

@@ -116,22 +116,8 @@ static void check_url(struct setup *s, const struct conf_node *entry, struct ups
         len--;
     }
     struct str url = {upstream->base_url, len};
-    size_t scheme = str_starts(url, STR("https://")) ? 8 : str_starts(url, STR("http://")) ? 7 : 0;
-    if (scheme == 0 || scheme == len || strpbrk(upstream->base_url, "?#@ ") != NULL) {
-        conf_problem(s->problems, conf_get(entry, "base_url"),
-                     "upstream '%s': 'base_url' must be a URL such as https://api.openai.com/v1, "
-                     "without user, query or fragment",
-                     upstream->name);
-    }
-    static const struct str endpoint = {"/chat/completions", 17};
-    if (url.len > endpoint.len &&
-        str_eq((struct str){url.data + url.len - endpoint.len, endpoint.len}, endpoint)) {
-        conf_problem(s->problems, conf_get(entry, "base_url"),
-                     "upstream '%s': 'base_url' must end before /chat/completions, as for a client "
-                     "library",
-                     upstream->name);
-    }
     upstream->base_url = arena_copy(s->arena, url);
+    config_check_url(upstream, conf_get(entry, "base_url"), s->problems);
 }
 
 static void check_surfaces(struct setup *s, const struct conf_node *entry,
@@ -181,6 +167,12 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
         return;
     }
     check_surfaces(s, entry, upstream);
+    const char *problem = text.api_key != NULL ? config_key_problem(text.api_key) : NULL;
+    if (problem != NULL) {
+        conf_problem(s->problems, conf_get(entry, "api_key"), "upstream '%s': 'api_key' %s%s",
+                     text.name, problem,
+                     text.api_key[0] == '\0' ? "; leave it out where none is wanted" : "");
+    }
     if (plugin != NULL) {
         upstream->instance = make_instance(s, entry, PLUGIN_UPSTREAM, plugin, text.name);
     } else {
@@ -374,6 +366,19 @@ static void read_interceptor(struct setup *s, const struct conf_node *entry)
     }
 }
 
+/* A path that is meant from a folder, as people would write it: without "./" at its start. */
+static const char *path_from(struct setup *s, const char *base, const char *path)
+{
+    if (path[0] == '/') {
+        return path;
+    }
+    while (path[0] == '.' && path[1] == '/') {
+        path += 2 + strspn(path + 2, "/");
+    }
+    return strcmp(base, ".") == 0 && path[0] != '\0' ? path
+                                                     : arena_printf(s->arena, "%s/%s", base, path);
+}
+
 /* Folders of plugins: the configured ones (relative to the file), then the installed one. */
 static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
 {
@@ -386,8 +391,7 @@ static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
     char *copy = arena_copy(s->arena, str_of(config->file));
     const char *base = dirname(copy);
     for (size_t i = 0; i < count; i++) {
-        const char *folder = config->server.plugin_path[i];
-        folders[i] = folder[0] == '/' ? folder : arena_printf(s->arena, "%s/%s", base, folder);
+        folders[i] = path_from(s, base, config->server.plugin_path[i]);
     }
     const char *installed = loader_installed_folder(s->arena);
     if (installed != NULL) {

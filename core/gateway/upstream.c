@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "gateway/metrics.h"
@@ -54,19 +55,23 @@ static int hide_detail(struct request *r, struct sg_error *err)
                            "The model server could not be reached or broke off its answer.");
 }
 
+/* Credentials, cookies, and what belongs to the client's own connection. */
+bool field_never_goes_up(struct str name)
+{
+    static const char *const never[] = {"authorization",  "x-api-key",       "cookie", "host",
+                                        "content-length", "accept-encoding", "expect", NULL};
+    for (const char *const *one = never; *one != NULL; one++) {
+        if (str_eq_nocase(name, str_of(*one))) {
+            return true;
+        }
+    }
+    return http_is_hop_by_hop(name, (struct str){0});
+}
+
 static bool field_goes_up(struct request *r, struct str name)
 {
     static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
                                           "anthropic-beta", "openai-beta", NULL};
-    static const char *const never[] = {
-        "authorization",  "x-api-key",         "cookie",     "host",
-        "content-length", "transfer-encoding", "connection", "accept-encoding",
-        "expect",         "upgrade",           NULL};
-    for (const char *const *one = never; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return false;
-        }
-    }
     for (const char *const *one = allowed; *one != NULL; one++) {
         if (str_eq_nocase(name, str_of(*one))) {
             return true;
@@ -86,13 +91,42 @@ static bool field_goes_up(struct request *r, struct str name)
     return false;
 }
 
+/* What the client names in Connection is meant for the gateway alone (RFC 9110 7.6.1). */
+static bool is_for_this_connection(const struct http_head *head, struct str name)
+{
+    for (size_t i = 0; i < head->count; i++) {
+        if (str_eq_nocase(head->fields[i].name, STR("connection")) &&
+            http_is_hop_by_hop(name, head->fields[i].value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An upstream that heeds idempotency keys sees one account: two tenants with one key would get each other's answer. Each has
+ * keys of its own, and the same again for a request that is repeated. */
+static struct str value_up(struct request *r, struct str name, struct str value)
+{
+    if (r->gateway->config->auth.mode == AUTH_NONE ||
+        !str_eq_nocase(name, STR("idempotency-key"))) {
+        return value;
+    }
+    const struct str parts[] = {r->identity, value};
+    uint8_t hash[SHA256_BYTES];
+    char *text = arena_get(r->arena, 2 * SHA256_BYTES + 1);
+    sha256_parts(parts, COUNT_OF(parts), hash);
+    hex_encode(hash, SHA256_BYTES, text);
+    return str_of(text);
+}
+
 static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
 {
     const struct http_head *head = http_request_head(r->exchange);
     size_t count = 0;
     for (size_t i = 0; i < head->count; i++) {
-        if (field_goes_up(r, head->fields[i].name)) {
-            fields[count++] = (struct fetch_field){head->fields[i].name, head->fields[i].value};
+        struct str name = head->fields[i].name;
+        if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
+            fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
         }
     }
     const char *key = r->upstream->api_key;

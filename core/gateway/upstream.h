@@ -39,6 +39,9 @@ int upstream_call_failed(struct upstream_call *, struct sg_error *err);
 /* The answer shows the operator's key: the client is told 502 in general terms. */
 int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
 
+/* Is this a header of the client that no upstream gets, whatever the configuration says? */
+bool field_never_goes_up(struct str name);
+
 struct str upstream_field(const struct upstream_call *, const char *name);
 
 /* retry.c: after a failure of the call. How long to wait before it is tried again; -1: it would not help, or not within

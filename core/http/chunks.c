@@ -7,6 +7,8 @@
 enum chunk_state {
     SIZE,      /* its digits */
     EXTENSION, /* from ';' to CR */
+    QUOTED,    /* between quotes in there: a line that ends here would end elsewhere for others */
+    ESCAPED,   /* behind a backslash in quotes */
     SIZE_LF,
     DATA,
     DATA_CR,
@@ -60,6 +62,17 @@ static int take_value(struct http_chunks *chunks, unsigned char c, int same, int
     return valid && extra_fits(chunks) ? same : BROKEN;
 }
 
+static int take_extension(struct http_chunks *chunks, unsigned char c)
+{
+    return take_value(chunks, c, c == '"' ? QUOTED : EXTENSION, SIZE_LF);
+}
+
+static int take_quoted(struct http_chunks *chunks, unsigned char c)
+{
+    int next = c == '"' ? EXTENSION : c == '\\' ? ESCAPED : QUOTED;
+    return take_value(chunks, c, next, BROKEN);
+}
+
 static int take_trailer_name(struct http_chunks *chunks, unsigned char c, bool first)
 {
     if (c == '\r' && first) {
@@ -85,7 +98,11 @@ static int next_state(struct http_chunks *chunks, unsigned char c)
     case SIZE:
         return take_size(chunks, c);
     case EXTENSION:
-        return take_value(chunks, c, EXTENSION, SIZE_LF);
+        return take_extension(chunks, c);
+    case QUOTED:
+        return take_quoted(chunks, c);
+    case ESCAPED:
+        return take_value(chunks, c, QUOTED, BROKEN);
     case SIZE_LF:
         return c == '\n' ? end_size_line(chunks) : BROKEN;
     case DATA_CR:

@@ -48,6 +48,9 @@ void fetch_close_idle(struct loop *);
 int fetch_global_init(struct sg_error *err);
 void fetch_global_clear(void);
 
+/* Is this a URL that can be fetched? SG_E_INVALID with "the URL …" if not. Pure. */
+int fetch_check_url(const char *url, struct sg_error *err);
+
 /* Starts it. Waits only for the name. Failures: UNAVAILABLE (cannot resolve, connect, TLS, reset; the message says
  * which and to which host and port), TIMEOUT (says which limit), INVALID, CANCELLED. */
 int fetch_start(const struct fetch_request *, struct arena *, struct fetch **ret,

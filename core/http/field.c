@@ -1,4 +1,4 @@
-/* The small rules of HTTP: tokens, field values, hop-by-hop names, reasons, and request paths decoded once. */
+/* The small rules of HTTP: tokens, field values, hosts, hop-by-hop names, reasons, and request paths decoded once. */
 #include "http/head.h"
 
 #include "base/check.h"
@@ -28,6 +28,49 @@ bool http_value_valid(struct str text)
         }
     }
     return true;
+}
+
+/* Is all of it letters, digits and characters of `others`? */
+static bool consists_of(struct str text, const char *others)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        bool is_word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!is_word && (c == '\0' || strchr(others, c) == NULL)) {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* Nothing, or ':' and a number; a number of no digits is the scheme's own port (RFC 3986 3.2.3). */
+static bool port_valid(struct str port)
+{
+    unsigned number = 0;
+    for (size_t i = 1; i < port.len; i++) {
+        if (port.data[i] < '0' || port.data[i] > '9' || i > 5) {
+            return false;
+        }
+        number = number * 10 + (unsigned)(port.data[i] - '0');
+    }
+    return port.len == 0 || (port.data[0] == ':' && number <= 65535);
+}
+
+bool http_host_valid(struct str text)
+{
+    bool in_brackets = text.len > 0 && text.data[0] == '[';
+    const char *end = text.len == 0 ? NULL : memchr(text.data, in_brackets ? ']' : ':', text.len);
+    if (in_brackets) {
+        if (end == NULL) {
+            return false;
+        }
+        struct str address = {text.data + 1, (size_t)(end - text.data - 1)};
+        struct str port = {end + 1, text.len - address.len - 2};
+        return consists_of(address, ":.") && port_valid(port);
+    }
+    struct str name = {text.data, end == NULL ? text.len : (size_t)(end - text.data)};
+    return consists_of(name, ".-_") &&
+           port_valid((struct str){text.data + name.len, text.len - name.len});
 }
 
 /* Is `name` one of the elements of a comma-separated list? */

@@ -235,6 +235,16 @@ struct str http_head_get(const struct http_head *head, const char *name)
     return (struct str){NULL, 0};
 }
 
+size_t http_head_count(const struct http_head *head, const char *name)
+{
+    struct str wanted = str_of(name);
+    size_t count = 0;
+    for (size_t i = 0; i < head->count; i++) {
+        count += str_eq_nocase(head->fields[i].name, wanted);
+    }
+    return count;
+}
+
 /* ---- what the fields say ---- */
 
 struct framing { /* how often each was there */
@@ -279,14 +289,14 @@ static int read_expect(struct str value, struct http_head *head, struct sg_error
     return 0;
 }
 
-/* An authority has no room for spaces, slashes, user info and the like; the gateway compares it with its own names. */
+/* What the gateway compares with its own names, and others with theirs: nothing in it may be read in two ways. */
 static int read_host(struct str value, struct http_head *head, struct sg_error *err)
 {
-    for (size_t i = 0; i < value.len; i++) {
-        unsigned char c = (unsigned char)value.data[i];
-        if (c <= 0x20 || c >= 0x7F || strchr("\"#/<>?@\\^`{|}", c) != NULL) {
-            return refuse(err, 400, "Host is not a host and port");
-        }
+    if (value.len == 0) {
+        return refuse(err, 400, "Host is empty");
+    }
+    if (!http_host_valid(value)) {
+        return refuse(err, 400, "Host is not a host and port");
     }
     head->host = value;
     return 0;

@@ -1,9 +1,10 @@
 /* HTTP/1.1 heads, read strictly (RFC 9112). Pure.
  *
- * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two
- * Content-Length, codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded lines, bare CR or LF, NUL and
- * other control characters, a missing or second Host in 1.1, bad methods, targets that are not origin-form (absolute
- * form is accepted when its authority equals Host; "*" only for OPTIONS). Too long or too many: status 431. */
+ * Refused (SG_E_INVALID; the connection closes after 400): both Content-Length and Transfer-Encoding, two Content-Length,
+ * codings other than exactly "chunked" (501), an expectation other than 100-continue (417), a space before the colon, folded
+ * lines, bare CR or LF, NUL and other control characters, a missing Host in 1.1, a second or empty one, one that is no host
+ * and port, bad methods, targets that are not origin-form (absolute form is accepted when its authority equals Host; "*" only
+ * for OPTIONS). Too long or too many: status 431. */
 #ifndef SANDGATE_HTTP_HEAD_H
 #define SANDGATE_HTTP_HEAD_H
 
@@ -42,6 +43,9 @@ int http_head_parse(struct str data, struct http_head *ret, struct sg_error *err
 /* First field of that name, case-insensitively; a NULL data if absent. */
 struct str http_head_get(const struct http_head *, const char *name);
 
+/* How many fields of that name there are. */
+size_t http_head_count(const struct http_head *, const char *name);
+
 /* Decodes a path once: refuses dot segments, "//", encoded '/', '\\' and NUL, broken escapes (SG_E_INVALID). `out` has room for
  * path.len + 1; ended by NUL. */
 int http_path_decode(struct str path, char *out, size_t *ret_len, struct sg_error *err);
@@ -49,6 +53,8 @@ int http_path_decode(struct str path, char *out, size_t *ret_len, struct sg_erro
 /* Is this usable as a field value (no CR, LF, NUL, control characters) or name (token)? */
 bool http_value_valid(struct str);
 bool http_token_valid(struct str);
+/* Is this "host", "host:80" or "[::1]:80", in plain characters? Narrower than a URL may be: no escapes, no lists. */
+bool http_host_valid(struct str);
 
 /* Is `name` hop-by-hop (RFC 9110 7.6.1) or named in this head's Connection? */
 bool http_is_hop_by_hop(struct str name, struct str connection);

@@ -114,6 +114,12 @@ int url_parse(const char *url, struct fetch_address *ret, struct sg_error *err)
     return code;
 }
 
+int fetch_check_url(const char *url, struct sg_error *err)
+{
+    struct fetch_address ignored;
+    return url_parse(url, &ignored, err);
+}
+
 void address_write(const struct fetch_address *address, struct buf *out)
 {
     (void)buf_printf(out, address->is_six ? "[%s]:%u" : "%s:%u", address->host,

@@ -46,11 +46,23 @@ void loader_free(struct loader *loader)
 int examination_fail(const struct examination *e, const char *format, ...)
 {
     va_list arguments;
+    struct sg_error what = {0};
+    va_start(arguments, format);
+    (void)error_vset(&what, SG_E_CONFIG, format, arguments); /* the code is known */
+    va_end(arguments);
+    return e->plugin == NULL ? error_set(e->err, SG_E_CONFIG, "%s %s", e->path, what.message)
+                             : error_set(e->err, SG_E_CONFIG, "%s: plugin '%s' %s", e->path,
+                                         e->plugin, what.message);
+}
+
+int examination_fail_in(const struct examination *e, const char *format, ...)
+{
+    va_list arguments;
     va_start(arguments, format);
     (void)error_vset(e->err, SG_E_CONFIG, format, arguments); /* the code is known */
     va_end(arguments);
     return e->plugin == NULL ? error_context(e->err, "%s", e->path)
-                             : error_context(e->err, "%s: '%s'", e->path, e->plugin);
+                             : error_context(e->err, "%s: plugin '%s'", e->path, e->plugin);
 }
 
 bool is_plain_word(const char *text)

@@ -51,15 +51,15 @@ static int schema_check(const struct examination *e, const struct sg_tool *tool)
     struct json_text text;
     struct sg_error err = {0};
     if (json_scan(str_of(tool->parameters_json), e->arena, &text, &err) != 0) {
-        return examination_fail(e, "tool '%s': parameters_json: %s", tool->name, err.message);
+        return examination_fail_in(e, "tool '%s': parameters_json: %s", tool->name, err.message);
     }
     const struct json_member *type =
         text.root.type == JSON_OBJECT ? json_find(text.members, text.count, "type") : NULL;
     if (type == NULL || !str_is(type->value.raw, "\"object\"")) {
-        return examination_fail(e,
-                                "tool '%s': parameters_json must be a JSON Schema of an object: "
-                                "{\"type\": \"object\", \"properties\": {…}}",
-                                tool->name);
+        return examination_fail_in(e,
+                                   "tool '%s': parameters_json must be a JSON Schema of an object: "
+                                   "{\"type\": \"object\", \"properties\": {…}}",
+                                   tool->name);
     }
     return 0;
 }
@@ -68,10 +68,10 @@ static int tool_check(const struct examination *e, const struct sg_tool *tools, 
 {
     const struct sg_tool *tool = &tools[index];
     if (!is_tool_name(tool->name)) {
-        return examination_fail(e,
-                                "tool '%s': a function's name has 1 to %d letters, digits, '_' "
-                                "and '-'",
-                                tool->name, NAME_BYTES_MAX);
+        return examination_fail_in(e,
+                                   "tool '%s': a function's name has 1 to %d letters, digits, '_' "
+                                   "and '-'",
+                                   tool->name, NAME_BYTES_MAX);
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(tools[i].name, tool->name) == 0) {
@@ -83,20 +83,20 @@ static int tool_check(const struct examination *e, const struct sg_tool *tools, 
                           : is_empty(tool->parameters_json) ? "parameters_json"
                                                             : NULL;
     if (missing != NULL) {
-        return examination_fail(e,
-                                "tool '%s' has no %s: a tool needs name, description, "
-                                "parameters_json and call",
-                                tool->name, missing);
+        return examination_fail_in(e,
+                                   "tool '%s' has no %s: a tool needs name, description, "
+                                   "parameters_json and call",
+                                   tool->name, missing);
     }
     if (tool->hosted != NULL && !is_plain_word(tool->hosted)) {
-        return examination_fail(e,
-                                "tool '%s': hosted is '%s', expected a plain word such as "
-                                "code_interpreter, or NULL",
-                                tool->name, tool->hosted);
+        return examination_fail_in(e,
+                                   "tool '%s': hosted is '%s', expected a plain word such as "
+                                   "code_interpreter, or NULL",
+                                   tool->name, tool->hosted);
     }
     if ((tool->flags & ~TOOL_FLAGS) != 0) {
-        return examination_fail(e, "tool '%s' has unknown flags 0x%x: use SG_TOOL_… only",
-                                tool->name, tool->flags & ~TOOL_FLAGS);
+        return examination_fail_in(e, "tool '%s' has unknown flags 0x%x: use SG_TOOL_… only",
+                                   tool->name, tool->flags & ~TOOL_FLAGS);
     }
     return schema_check(e, tool);
 }
@@ -154,11 +154,11 @@ static int flags_check(const struct examination *e, const struct sg_plugin *plug
 static int plugin_check(struct examination *e, const struct sg_plugin *plugin, size_t index)
 {
     if (plugin->name == NULL || !is_plain_word(plugin->name)) {
-        return examination_fail(e,
-                                "plugin %zu of its set is named '%s', expected 1 to %d of a-z, "
-                                "0-9, '_' and '-'",
-                                index + 1, plugin->name == NULL ? "" : plugin->name,
-                                NAME_BYTES_MAX);
+        return examination_fail_in(e,
+                                   "plugin %zu of its set is named '%s', expected 1 to %d of a-z, "
+                                   "0-9, '_' and '-'",
+                                   index + 1, plugin->name == NULL ? "" : plugin->name,
+                                   NAME_BYTES_MAX);
     }
     e->plugin = plugin->name;
     int code = kind_check(e, plugin);

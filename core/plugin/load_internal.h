@@ -23,8 +23,12 @@ struct examination {
     struct sg_error *err;
 };
 
-/* Describes what is wrong; returns SG_E_CONFIG. */
+/* Describes what is wrong with the file, or with the plugin once it is known, as a sentence goes on behind its name: "is cut
+ * short". Returns SG_E_CONFIG. */
 int examination_fail(const struct examination *, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same of a part of it, which the text names first: "option 'x' has no help". */
+int examination_fail_in(const struct examination *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* load_file.c: before anything of the file runs: regular, of a trusted owner, a whole ELF shared object. `folder` is

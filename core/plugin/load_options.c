@@ -28,7 +28,8 @@ static int option_fail(const struct table *table, const struct sg_option *option
     va_start(arguments, format);
     (void)error_vset(&err, SG_E_CONFIG, format, arguments); /* the code is known */
     va_end(arguments);
-    return examination_fail(table->e, "option '%s%s' %s", table->path, option->name, err.message);
+    return examination_fail_in(table->e, "option '%s%s' %s", table->path, option->name,
+                               err.message);
 }
 
 static bool is_option_name(const char *name)

@@ -56,6 +56,12 @@ static int session_id_check(const char *source, struct json_value value, struct 
     if (id.len > 0 && memchr(id.data, '\0', id.len) != NULL) {
         return error_set_param(err, SG_E_INVALID, source, "%s must not hold a NUL", source);
     }
+    if (id.len > 0 && memmem(id.data, id.len, "\xEF\xBF\xBD", 3) != NULL) {
+        /* Half surrogates are read as it too, here and before: several ids may have become this one. */
+        return error_set_param(err, SG_E_INVALID, source,
+                               "%s must not hold U+FFFD, which stands for what could not be read",
+                               source);
+    }
     *ret = id;
     return 0;
 }

@@ -161,12 +161,13 @@ static ssize_t packet_receive(struct box *box, void *packet, size_t size, pid_t 
     if (len < 0) {
         return len;
     }
+    *ret_pid = 0; /* nobody's */
     if ((message.msg_flags & MSG_CTRUNC) != 0) {
         box->end = box->end == END_NONE ? END_INTRUDED : box->end;
         box_kill(box);
+        return len;
     }
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    *ret_pid = 0;
     if (header != NULL && header->cmsg_level == SOL_SOCKET &&
         header->cmsg_type == SCM_CREDENTIALS) {
         struct ucred sender;

@@ -193,7 +193,7 @@ static int read_control(struct run *run, struct sg_error *err)
 {
     size_t turn = 0, bytes = 0;
     ssize_t len;
-    while (turn < TURN_BYTES && !run->finished &&
+    while (turn < TURN_BYTES && !run->finished && run->box->end != END_INTRUDED &&
            ((len = box_read_packet(run->box, run->packet, sizeof run->packet, &bytes)) > 0 ||
             bytes > 0)) {
         struct frame frame;

@@ -208,6 +208,9 @@ bool text_put_json(struct text *text, const char *data, size_t len)
 {
     size_t from = 0, at = 0;
     char buffer[8];
+    if (len == 0) {
+        return true; /* then `data` may be NULL */
+    }
     while (at < len) {
         unsigned char c = (unsigned char)data[at];
         size_t step = character_length(data + at, len - at);

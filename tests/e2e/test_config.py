@@ -35,7 +35,9 @@ class Config(E2E):
         return lines[:-1]
 
     def test_a_good_file_is_called_good(self):
-        self.assertEqual(self.check(GOOD), (0, "F: good: 1 upstreams, 1 sandboxes, 0 searches, 1 interceptors\n", []))
+        self.assertEqual(self.check(GOOD), (0, "F: good: 1 upstream, 1 sandbox, 0 searches, 1 interceptor\n", []))
+        more = GOOD.replace("interceptors:", "  - { name: box2, plugin: mock }\ninterceptors:")
+        self.assertIn("1 upstream, 2 sandboxes, 0 searches, 1 interceptor\n", self.check(more)[1])
 
     def test_the_shipped_files_are_good(self):
         for name in ("config.yaml.example", "examples/local.yaml", "examples/offline.yaml"):
@@ -65,7 +67,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         found = self.problems(text)
         self.assertEqual(len(found), 13, "\n".join(found))
         expected = [
-            (r"F:3:10: .*'drain' must be a duration such as 30s, not '5'", "wrong form"),
+            (r"F:3:10: .*'drain' must be a duration such as 30s, not '5'; its unit is missing, as in 5s", "wrong form"),
             (r"F:4:3: server: unknown key 'lisen'; did you mean 'listen'\?", "the nearest name"),
             (r"F:5:1: unknown section 'upstream'; did you mean 'upstreams'\?", "section"),
             (r"F:8:9: auth: 'mode' must be one of keys, none, not 'maybe'", "choice"),
@@ -78,7 +80,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
             (r"F:15:\d+: interceptors: there is no sandbox 'bax'; did you mean 'box'\?", "sandbox"),
             (r"F:15:\d+: interceptors: there is no upstream 'b'.*", "upstream"),
             (r"F:16:20: loop: 'max_turns' must be at least 2, not '1'", "bound"),
-            (r"F:17:27: sessions: 'idle_timeout' must be a duration such as 30s, not '10'", "duration")]
+            (r"F:17:27: sessions: 'idle_timeout' must be a duration such as 30s, not '10'; its unit is missing, as in 10s", "duration")]
         for pattern, what in expected:
             self.assertTrue(any(re.fullmatch(pattern, line) for line in found), f"{what}: {pattern}\n" + "\n".join(found))
 
@@ -103,7 +105,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
 
     def b43_settings_are_read_and_a_disabled_interceptor_is_still_checked(self):
         code, out, _ = self.check(GOOD.replace("sandbox: box }", "sandbox: box, enabled: false, upstreams: [mock] }"))
-        self.assertEqual((code, out), (0, "F: good: 1 upstreams, 1 sandboxes, 0 searches, 0 interceptors\n"))
+        self.assertEqual((code, out), (0, "F: good: 1 upstream, 1 sandbox, 0 searches, 0 interceptors\n"))
         self.check_one(GOOD.replace("sandbox: box }", "sandbox: none_such, enabled: false }"),
                        "there is no sandbox 'none_such'; there is box")
 
@@ -146,6 +148,9 @@ sessions: { idle_timeout: 10, id_from: [user] }
                        r"auth: 'sha256' of key 'a' must be 64 hexadecimal digits \(make it with: printf %s KEY \| sha256sum\)")
         self.check_one(auth("{ name: a, key: short }"), r"auth: key 'a' is shorter than 8 characters")
         self.check_one(auth("{ key: long-enough-key }"), r"^F:3:7: auth: 'keys\[0\]\.name' is required: text")
+        self.check_one(auth("{ name: a, key: long-enough }").replace("auth:\n", "auth:\n  mode: none\n"),
+                       r"^F:4:5: auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the two out")
+        self.check_one(auth("{ name: a, key: \"\" }"), r"^F:3:7: auth: key 'a' is empty")
         missing = (r"auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only this machine can reach, "
                    r"'mode: none' is possible")
         self.check_one("upstreams:\n" + UPSTREAM, missing)
@@ -189,12 +194,17 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.assertIn("config.yaml: cannot be opened", err)
 
     def test_check_looks_at_the_address_too(self):
-        code, out, err = run("check", "--config", self.write(GOOD + "server: { listen: \"0.0.0.0:80\" }\n"))
-        self.assertEqual((code, out), (1, ""))
-        self.assertIn("auth: mode 'none' at 0.0.0.0:80 would let everybody who reaches it run code", err)
-        code, _, err = run("check", "--config", self.write(GOOD + "server: { listen: nonsense }\n"))
-        self.assertEqual(code, 1)
-        self.assertIn("server: 'listen' must be an address and port such as 127.0.0.1:4000, not 'nonsense'", err)
+        self.check_one(GOOD + "server: { listen: \"0.0.0.0:80\" }\n",
+                       r"^F:8:19: auth: mode 'none' at 0\.0\.0\.0:80 would let everybody who reaches it run code: listen at "
+                       r"127\.0\.0\.1, set keys, or say 'insecure: true'")
+        self.check_one(GOOD + "server: { listen: nonsense }\n",
+                       r"^F:8:19: server: 'listen' must be an address and port such as 127\.0\.0\.1:4000, not 'nonsense'")
+        found = self.problems(GOOD + "server: { listen: nonsense }\nloop: { max_turns: 1 }\n")
+        self.assertEqual(len(found), 2, "beside what else is wrong")
+
+    def folder_with(self, text):
+        pathlib.Path(self.folder, "config.yaml").write_text(text, encoding="utf-8")
+        return self.folder
 
     def write(self, text):
         path = pathlib.Path(self.path("config.yaml"))
@@ -210,6 +220,9 @@ sessions: { idle_timeout: 10, id_from: [user] }
         code, _, err = run("check", "--config", self.write(text))
         self.assertEqual(code, 0, err)
         os.chmod(folder, 0o777)
+        code, _, err = run("check", "--config", "./config.yaml", config=self.folder_with(
+            text.replace("plugin: own", "plugin: on").replace("[mine]", "[\"./nowhere\"]")))
+        self.assertIn("plugin 'on': there is no on.so in nowhere (no such folder)", err, "as it was written")
         code, _, err = run("check", "--config", self.write(text))
         self.assertEqual(code, 1, "a folder that others can write to is not trusted")
         self.assertIn("may be written by others (mode 0777), who could change what the gateway runs: chmod go-w", err)

@@ -205,7 +205,7 @@ static void a_symbolic_link_is_judged_by_what_it_leads_to(void)
 static void a_file_that_is_no_shared_object_is_told_so(void)
 {
     struct folder folder = folder_new();
-    const char *const expected = "$/x.so: is no shared object for this machine; build it with "
+    const char *const expected = "$/x.so is no shared object for this machine; build it with "
                                  "-shared -fPIC (docs/writing-plugins.md)";
     file_write(&folder, "x.so",
                STR("just a text that is longer than the header of a shared object, "
@@ -236,7 +236,7 @@ static void a_file_that_was_cut_short_ends_in_a_message(void)
         char start[600];
         file_write(&folder, "x.so", (struct str){data.data, len});
         (void)snprintf(start, sizeof start,
-                       "%s/x.so: is cut short: it has %zu bytes, its headers "
+                       "%s/x.so is cut short: it has %zu bytes, its headers "
                        "speak of ",
                        folder.path, len);
         const char *message = load_message(folder.path, "x");
@@ -257,10 +257,10 @@ static void folders_and_pipes_are_no_plugins(void)
     char path[512];
     (void)snprintf(path, sizeof path, "%s/x.so", folder.path);
     CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
-    expect(&folder, "x", "$/x.so: is no regular file");
+    expect(&folder, "x", "$/x.so is no regular file");
     CU_ASSERT_EQUAL(rmdir(path), 0);
     CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
-    expect(&folder, "x", "$/x.so: is no regular file"); /* and nobody waits for a writer */
+    expect(&folder, "x", "$/x.so is no regular file"); /* and nobody waits for a writer */
     folder_remove(&folder);
 }
 
@@ -365,7 +365,7 @@ static const struct broken broken[] = {
                          "the struct whose size is given"},
     {"config_size_huge", "@has a config_size of 1048577 bytes, more than 1 MiB"},
     {"default_wrong", "@option 'number' has a wrong default: 'number' must be a duration such as "
-                      "30s, not '5'"},
+                      "30s, not '5'; its unit is missing, as in 5s"},
     {"default_out_of_bounds",
      "@option 'number' has a wrong default: 'number' must be at most 8, not '9'"},
     {"default_no_choice",
@@ -373,7 +373,8 @@ static const struct broken broken[] = {
     {"default_of_required",
      "@option 'number' is required and has a default: it can be one of them"},
     {"min_wrong",
-     "@option 'number' has a wrong min: 'number' must be a size such as 64MiB, not '5'"},
+     "@option 'number' has a wrong min: 'number' must be a size such as 64MiB, not '5'; "
+     "its unit is missing, as in 5MiB"},
     {"max_wrong", "@option 'number' has a wrong max: 'number' must be a whole number, not 'many'"},
     {"min_over_max", "@option 'number' has a wrong max: 'number' must be at least 1m, not '59s'"},
     {"bounds_of_text", "@option 'text' has bounds, which are for SG_INT, SG_DURATION and SG_SIZE"},
@@ -395,8 +396,12 @@ static void each_mistake_in_a_plugin_has_its_message(void)
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
         const char *says = broken[i].says;
         char expected[1024];
-        (void)snprintf(expected, sizeof expected, "$/%s.so: %s%s", broken[i].name,
-                       says[0] == '@' ? "'broken': " : "", says + (says[0] == '@'));
+        bool is_known = says[0] == '@'; /* the plugin's name is */
+        says += is_known;
+        bool is_part = strncmp(says, "tool ", 5) == 0 || strncmp(says, "option ", 7) == 0 ||
+                       strncmp(says, "plugin ", 7) == 0;
+        (void)snprintf(expected, sizeof expected, "$/%s.so%s%s%s", broken[i].name,
+                       is_known ? ": plugin 'broken'" : "", is_part ? ": " : " ", says);
         plugin_put(&folder, broken[i].name);
         expect(&folder, broken[i].name, expected);
     }
@@ -408,7 +413,7 @@ static void a_schema_that_is_no_json_says_where(void)
     struct folder folder = folder_new();
     plugin_put(&folder, "tool_schema_broken");
     const char *message = load_message(folder.path, "tool_schema_broken");
-    CU_ASSERT_PTR_NOT_NULL(strstr(message, ".so: 'broken': tool 't': parameters_json: "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(message, ".so: plugin 'broken': tool 't': parameters_json: "));
     CU_ASSERT_PTR_NOT_NULL(strstr(message, "at byte 9"));
     folder_remove(&folder);
 }

@@ -21,12 +21,6 @@
 
 const struct sg_host *sg; /* nothing here waits or fails by the host */
 
-/* There is no box: what would end one is seen in its `end`. */
-void box_kill(const struct box *box)
-{
-    (void)box;
-}
-
 /* ---- packets ---- */
 
 static bool read_packet(const char *text, size_t len, struct frame *frame)

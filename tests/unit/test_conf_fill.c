@@ -172,7 +172,8 @@ static void all_problems_are_told_in_one_run_in_file_order(void)
                "  - { when: y, steps: [{ say: 1 }, { sya: 2 }] }\n"
                "count: 11\n");
     EXPECT_SAID("c.yaml:1:1: e2b: unknown key 'tiemout'; did you mean 'timeout'?\n"
-                "c.yaml:2:10: e2b: 'timeout' must be a duration such as 30s, not '5'\n"
+                "c.yaml:2:10: e2b: 'timeout' must be a duration such as 30s, not '5'; its unit is "
+                "missing, as in 5s\n"
                 "c.yaml:4:14: e2b: 'rules[0].delay' must be at most 1m, not '2m'\n"
                 "c.yaml:4:18: e2b: unknown key 'rules[0].whn'; did you mean 'when'?\n"
                 "c.yaml:4:5: e2b: 'rules[0].when' is required: text\n"
@@ -206,7 +207,21 @@ static void each_type_says_what_would_be_right(void)
         {"timeout: -1s\n",
          "c.yaml:1:10: e2b: 'timeout' must be a duration such as 30s, not '-1s'\n"},
         {"memory: 512MB\n",
-         "c.yaml:1:9: e2b: 'memory' must be a size such as 64MiB, not '512MB'\n"},
+         "c.yaml:1:9: e2b: 'memory' must be a size such as 64MiB, not '512MB'; write 512MiB\n"},
+        {"memory: 512\n", "c.yaml:1:9: e2b: 'memory' must be a size such as 64MiB, not '512'; its "
+                          "unit is missing, as in 512MiB\n"},
+        {"memory: 5 g\n",
+         "c.yaml:1:9: e2b: 'memory' must be a size such as 64MiB, not '5 g'; write 5GiB\n"},
+        {"memory: 5xb\n", "c.yaml:1:9: e2b: 'memory' must be a size such as 64MiB, not '5xb'\n"},
+        {"timeout: 5\n", "c.yaml:1:10: e2b: 'timeout' must be a duration such as 30s, not '5'; its "
+                         "unit is missing, as in 5s\n"},
+        {"timeout: 2 min\n",
+         "c.yaml:1:10: e2b: 'timeout' must be a duration such as 30s, not '2 min'; write 2m\n"},
+        {"timeout: 90 Seconds\n",
+         "c.yaml:1:10: e2b: 'timeout' must be a duration such as 30s, not '90 Seconds'; write "
+         "90s\n"},
+        {"timeout: 1.5h\n",
+         "c.yaml:1:10: e2b: 'timeout' must be a duration such as 30s, not '1.5h'\n"},
         {"memory: 1023KiB\n", "c.yaml:1:9: e2b: 'memory' must be at least 1MiB, not '1023KiB'\n"},
         {"memory: 3GiB\n", "c.yaml:1:9: e2b: 'memory' must be at most 2GiB, not '3GiB'\n"},
         {"memory: 16777215TiB\n",

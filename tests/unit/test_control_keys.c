@@ -415,6 +415,14 @@ static void a_session_id_of_another_kind_is_refused(void)
                       "litellm_metadata.session_id must be a string");
     expect_id_refused("{\"metadata\":{\"session_id\":\"a\\u0000b\"}}", "metadata.session_id",
                       "metadata.session_id must not hold a NUL");
+    static const char *const unread[] = {"\\ud800", "a\\uDFFFb", "\\ufffd", "\xEF\xBF\xBD"};
+    for (size_t i = 0; i < COUNT_OF(unread); i++) {
+        char text[80];
+        (void)snprintf(text, sizeof text, "{\"metadata\":{\"session_id\":\"%s\"}}", unread[i]);
+        expect_id_refused(text, "metadata.session_id",
+                          "metadata.session_id must not hold U+FFFD, which stands for what could "
+                          "not be read");
+    }
     expect_id_refused("{\"metadata\":[]}", "metadata", "metadata must be an object");
     expect_id_refused("{\"metadata\":{\"x\":1,\"x\":2}}", "metadata",
                       "duplicate key 'x' in metadata");

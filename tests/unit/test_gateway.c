@@ -58,21 +58,47 @@ static void a_listen_address_needs_a_port(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.message, "'listen' address '999.1.1.1:4000' is not known"));
 }
 
-/* What config_read() says about a text, in a file of its own. */
-static void problems_of(const char *text, struct buf *ret)
+/* Into a file of its own, named after the template. */
+static void write_text(char *path, const char *text)
 {
-    char path[] = "/tmp/sandgate-test-XXXXXX";
     int fd = mkstemp(path);
     CU_ASSERT_FATAL(fd >= 0);
     CU_ASSERT_FATAL(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     close(fd);
+}
+
+/* What config_read() says about a text. */
+static void problems_of(const char *text, struct buf *ret)
+{
+    char path[] = "/tmp/sandgate-test-XXXXXX";
+    write_text(path, text);
     struct conf_problems problems = {.file = "c.yaml"};
-    struct config *config = config_read(path, &problems);
+    struct config *config = config_read(path, NULL, &problems);
     buf_reset(ret);
     (void)buf_append_str(ret, buf_str(&problems.text));
     conf_problems_clear(&problems);
     config_free(config);
     unlink(path);
+}
+
+static void expect_said(const struct buf *said, const char *const *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_PTR_NOT_NULL(strstr(said->data, wanted[i]));
+        if (strstr(said->data, wanted[i]) == NULL) {
+            fprintf(stderr, "not said: %s\nbut:\n%s\n", wanted[i], said->data);
+        }
+    }
+}
+
+static void expect_only(const struct buf *said, const char *const *wanted, size_t count)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < said->len; i++) {
+        lines += said->data[i] == '\n';
+    }
+    expect_said(said, wanted, count);
+    CU_ASSERT_EQUAL(lines, count);
 }
 
 static void every_problem_of_a_file_is_told_with_its_place(void)
@@ -109,12 +135,7 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
         "without a path or a slash at its end, not 'https://ok.example/'",
         "'interceptors' must be a list of entries such as '- { name: … }'",
     };
-    for (size_t i = 0; i < COUNT_OF(wanted); i++) {
-        CU_ASSERT_PTR_NOT_NULL(strstr(said.data, wanted[i]));
-        if (strstr(said.data, wanted[i]) == NULL) {
-            fprintf(stderr, "not said: %s\nbut:\n%s\n", wanted[i], said.data);
-        }
-    }
+    expect_said(&said, wanted, COUNT_OF(wanted));
 }
 
 static void keys_are_checked_and_never_shown(void)
@@ -142,10 +163,97 @@ static void keys_are_checked_and_never_shown(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(said.data, "there is no upstream: add one under 'upstreams:'"));
 }
 
+static void single_values_are_checked_at_the_start(void)
+{
+    BUF_CLEANUP struct buf said = {0};
+    problems_of("auth: { mode: none }\n"
+                "upstreams:\n"
+                "  - { name: a, base_url: 'http://x:99999/v1', models: [m] }\n"
+                "  - { name: b, base_url: 'http://x:y', models: [m], api_key: '' }\n"
+                "  - { name: c, base_url: 'http://[::1/v1', models: [m], api_key: \"k\\n\" }\n"
+                "server:\n"
+                "  listen: 0.0.0.0:80\n"
+                "  origins: ['https://a.example:x', 'https://']\n"
+                "  hosts: [ok.lan, 'box.lan/x', '']\n"
+                "  forward_headers: [x-ok, 'x y', Authorization, te, cookie]\n"
+                "sessions: { id_from: ['header:', 'header:X-Api-Key', 'header:x-ok'] }\n",
+                &said);
+    static const char *const wanted[] = {
+        ":3:26: upstream 'a': 'base_url': the URL has a port that is not between 1 and "
+        "65535\n",
+        ":4:26: upstream 'b': 'base_url': the URL has a port that is not a number\n",
+        ":4:62: upstream 'b': 'api_key' is empty; leave it out where none is wanted\n",
+        ":5:26: upstream 'c': 'base_url': the URL has a bracket that is not closed\n",
+        "upstream 'c': 'api_key' has white space around it or control characters in it, which no "
+        "header can carry (was it read with the end of its line?)\n",
+        ":7:11: auth: mode 'none' at 0.0.0.0:80 would let everybody who reaches it run code: "
+        "listen at 127.0.0.1, set keys, or say 'insecure: true'\n",
+        "without a path or a slash at its end, not 'https://a.example:x'\n",
+        "without a path or a slash at its end, not 'https://'\n",
+        ":9:10: server: an entry of 'hosts' must be a name as clients write it in Host, such as "
+        "box.lan or box.lan:4000, not 'box.lan/x'\n",
+        "such as box.lan or box.lan:4000, not ''\n",
+        ":10:20: server: an entry of 'forward_headers' must be the name of a header such as "
+        "x-team, not 'x y'\n",
+        "server: 'forward_headers' may not hold 'Authorization': credentials, cookies and what "
+        "belongs to one connection are never sent on\n",
+        "may not hold 'te'",
+        "may not hold 'cookie'",
+        ":11:22: sessions: 'header:NAME' in 'id_from' needs the name of a header such as "
+        "header:x-session, not 'header:'\n",
+        "sessions: 'id_from' may not hold 'header:X-Api-Key': a secret is no session id, ids are "
+        "listed\n",
+    };
+    expect_only(&said, wanted, COUNT_OF(wanted));
+}
+
+static void one_key_is_one_identity(void)
+{
+    BUF_CLEANUP struct buf said = {0};
+    problems_of("auth:\n"
+                "  keys:\n"
+                "    - { name: a, key: one-and-only }\n"
+                "    - { name: b, key: one-and-only }\n"
+                "    - { name: c, key: '' }\n"
+                "    - { name: d, key: ' and-a-space' }\n"
+                "    - { name: a, key: another-of-a }\n"
+                "upstreams:\n"
+                "  - { name: u, base_url: 'http://x', models: [m] }\n",
+                &said);
+    static const char *const wanted[] = {
+        ":4:7: auth: the key of 'b' is that of 'a' too: each needs its own\n",
+        ":5:7: auth: key 'c' is empty\n",
+        (":6:7: auth: key 'd' has white space around it or control characters in it, which no "
+         "header can carry (was it read with the end of its line?)\n"),
+    };
+    expect_only(&said, wanted, COUNT_OF(wanted));
+}
+
+static void the_address_of_the_command_line_stands_for_the_files(void)
+{
+    static const char text[] = "auth: { mode: none }\n"
+                               "server: { listen: '0.0.0.0:80' }\n"
+                               "upstreams: [{ name: u, base_url: 'http://x', models: [m] }]\n";
+    struct conf_problems problems = {0};
+    char path[] = "/tmp/sandgate-test-XXXXXX";
+    write_text(path, text);
+    struct config *config = config_read(path, "127.0.0.1:0", &problems);
+    unlink(path);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    CU_ASSERT_STRING_EQUAL(config->server.listen, "127.0.0.1:0");
+    config_free(config);
+    conf_problems_clear(&problems);
+}
+
 static const struct test tests[] = {
-    TEST(patterns_match_whole_names_only),  TEST(an_open_gateway_is_refused_beyond_loopback),
-    TEST(a_listen_address_needs_a_port),    TEST(every_problem_of_a_file_is_told_with_its_place),
+    TEST(patterns_match_whole_names_only),
+    TEST(an_open_gateway_is_refused_beyond_loopback),
+    TEST(a_listen_address_needs_a_port),
+    TEST(every_problem_of_a_file_is_told_with_its_place),
     TEST(keys_are_checked_and_never_shown),
+    TEST(single_values_are_checked_at_the_start),
+    TEST(one_key_is_one_identity),
+    TEST(the_address_of_the_command_line_stands_for_the_files),
 };
 
 int main(int argc, char **argv)

@@ -59,6 +59,9 @@ static const struct refusal refusals[] = {
     {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "not a host and port"},
     {"GET / HTTP/1.1\r\nHost: u@a.test\r\n\r\n", 400, "not a host and port"},
     {"GET / HTTP/1.1\r\nHost: a.test/x\r\n\r\n", 400, "not a host and port"},
+    {"GET / HTTP/1.1\r\nHost: a.test, b.test\r\n\r\n", 400, "not a host and port"},
+    {"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, "Host is empty"},
+    {"GET / HTTP/1.0\r\nHost: \t\r\n\r\n", 400, "Host is empty"},
     {"get / HTTP/1.1\r\n" HOST "\r\n", 400, "method is not one"},
     {"G\tET / HTTP/1.1\r\n" HOST "\r\n", 400, "method is not one"},
     {" GET / HTTP/1.1\r\n" HOST "\r\n", 400, "method is not one"},
@@ -281,6 +284,25 @@ static void paths_that_mean_two_things_are_refused(void)
     }
 }
 
+static void a_host_is_one_name_and_one_port(void)
+{
+    static const char *const good[] = {
+        "a",   "a.test", "A-b_c.9", "127.0.0.1:4000", "a:65535",
+        "a:0", "a:",     "[::1]",   "[::1]:4000",     "[::ffff:1.2.3.4]:"};
+    static const char *const bad[] = {"",        ":80",      "a:b",    "a:65536", "a:000080",
+                                      "a:80:80", "a,b",      "a%41",   "a b",     "a/",
+                                      "u@a",     "\xC3\xA4", "[]",     "[::1",    "::1",
+                                      "[::1]80", "[::1]]",   "[:%31]", "a:8 0",   "a:+80"};
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        CU_ASSERT_TRUE(http_host_valid(str_of(good[i])));
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        CU_ASSERT_FALSE(http_host_valid(str_of(bad[i])));
+    }
+    CU_ASSERT_FALSE(http_host_valid(STR("a\0b")));
+    CU_ASSERT_FALSE(http_host_valid((struct str){NULL, 0}));
+}
+
 static void hop_by_hop_names_are_the_fixed_and_the_named_ones(void)
 {
     CU_ASSERT_TRUE(http_is_hop_by_hop(STR("Transfer-Encoding"), STR("")));
@@ -321,7 +343,7 @@ static int read_chunks(struct str text, size_t cut, size_t step, struct buf *out
 
 static void chunked_bodies_are_the_same_at_every_split(void)
 {
-    struct str text = STR("5\r\nhello\r\n0001;a=\"b\"\r\n \r\nA\r\n0123456789\r\n0;x\r\n"
+    struct str text = STR("5\r\nhello\r\n0001;a=\"b;\\\"\";c\r\n \r\nA\r\n0123456789\r\n0;x\r\n"
                           "Trailer: one\r\nOther:\r\n\r\nGET");
     for (size_t cut = 0; cut <= text.len; cut++) {
         for (size_t step = 1; step <= text.len; step += text.len - 1) {
@@ -337,12 +359,12 @@ static void chunked_bodies_are_the_same_at_every_split(void)
 static void broken_chunks_are_refused_at_every_split(void)
 {
     static const char *const bad[] = {
-        "\r\n",         "g\r\n",           " 5\r\n",          "5 \r\n",
-        "-5\r\n",       "0x5\r\n",         "5\nhello",        "5\r\rhello",
-        "5\r\nhellox",  "5\r\nhello\n",    "5\r\nhello\rx",   "5;a\nb\r\nhello",
-        "5;\x01\r\n",   "0\r\n x: y\r\n",  "0\r\nx y: z\r\n", "0\r\nxy\r\n",
-        "0\r\n: z\r\n", "0\r\nx: y\n\r\n", "0\r\n\rx",        "1000000000000000\r\n",
-        ";a\r\n",       "0\r\n\n",
+        "\r\n",         "g\r\n",           " 5\r\n",           "5 \r\n",
+        "-5\r\n",       "0x5\r\n",         "5\nhello",         "5\r\rhello",
+        "5\r\nhellox",  "5\r\nhello\n",    "5\r\nhello\rx",    "5;a\nb\r\nhello",
+        "5;\x01\r\n",   "0\r\n x: y\r\n",  "0\r\nx y: z\r\n",  "0\r\nxy\r\n",
+        "0\r\n: z\r\n", "0\r\nx: y\n\r\n", "0\r\n\rx",         "1000000000000000\r\n",
+        ";a\r\n",       "0\r\n\n",         "5;a=\"b\r\nhello", "5;a=\"b\\\"\r\nhello",
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct str text = str_of(bad[i]);
@@ -390,6 +412,7 @@ static const struct test tests[] = {
     TEST(a_head_may_have_as_many_fields_as_the_limit_and_no_more),
     TEST(paths_are_decoded_once),
     TEST(paths_that_mean_two_things_are_refused),
+    TEST(a_host_is_one_name_and_one_port),
     TEST(hop_by_hop_names_are_the_fixed_and_the_named_ones),
     TEST(reasons_are_known_or_say_so),
     TEST(chunked_bodies_are_the_same_at_every_split),

@@ -102,7 +102,7 @@ static void bad_texts_are_refused_with_place_and_cause(void)
         {STR("\"\xED\xA0\x80\""), "invalid JSON at byte 1: not UTF-8"},
         {STR("\"\xE2\x82"), "invalid JSON at byte 1: not UTF-8"},
         {STR("[\xFF]"), "invalid JSON at byte 1: not UTF-8"},
-        {STR("\xEF\xBB\xBF{}"), "invalid JSON at byte 0: expected a value"},
+        {STR("\xEF\xBB\xBF{}"), "invalid JSON at byte 0: a byte order mark; leave it out"},
         {STR("[1\0]"), "invalid JSON at byte 2: expected ',' or ']'"},
         {STR("{\"k\":1,\"\\u006b\":2}"), "duplicate key 'k'"},
         {STR("{\"k\":1,\"x\":0,\"k\":1}"), "duplicate key 'k'"},

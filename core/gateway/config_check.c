@@ -1,0 +1,124 @@
+/* What single values of the configuration may be, beyond their type: addresses, origins, hosts, headers, keys, URLs. Said
+ * at the start, as each of them would otherwise be noticed by the first request, or never. */
+#include "gateway/config.h"
+
+#include "gateway/gateway.h"
+#include "gateway/upstream.h"
+
+#include <string.h>
+
+/* "https://app.example" or "http://localhost:3000", as a browser writes it. */
+static bool is_origin(const char *text)
+{
+    struct str origin = str_of(text);
+    size_t scheme = str_starts(origin, STR("https://"))  ? 8
+                    : str_starts(origin, STR("http://")) ? 7
+                                                         : 0;
+    return scheme > 0 && http_host_valid((struct str){text + scheme, origin.len - scheme});
+}
+
+static void check_forwarded(const struct conf_node *at, const char *name,
+                            struct conf_problems *problems)
+{
+    if (!http_token_valid(str_of(name))) {
+        conf_problem(problems, at,
+                     "server: an entry of 'forward_headers' must be the name of a header such as "
+                     "x-team, not '%.80s'",
+                     name);
+    } else if (field_never_goes_up(str_of(name))) {
+        conf_problem(problems, at,
+                     "server: 'forward_headers' may not hold '%.80s': credentials, cookies and "
+                     "what belongs to one connection are never sent on",
+                     name);
+    }
+}
+
+static void check_listen(struct config *config, const struct conf_node *section,
+                         struct conf_problems *problems)
+{
+    struct http_server_options ignored = {0};
+    struct sg_error err = {0};
+    if (gateway_check_listen(config, &ignored, &err) != 0) {
+        conf_problem(problems, conf_at(section, "listen"), "%s", err.message);
+    }
+}
+
+void config_check_server(struct config *config, const struct conf_node *section,
+                         bool listen_is_given, struct conf_problems *problems)
+{
+    for (const char *const *origin = config->server.origins; *origin != NULL; origin++) {
+        if (!is_origin(*origin)) {
+            conf_problem(problems, conf_get(section, "origins"),
+                         "server: an entry of 'origins' must be as browsers send it, such as "
+                         "https://app.example, without a path or a slash at its end, not '%s'",
+                         *origin);
+        }
+    }
+    for (const char *const *host = config->server.hosts; *host != NULL; host++) {
+        if (!http_host_valid(str_of(*host))) {
+            conf_problem(problems, conf_get(section, "hosts"),
+                         "server: an entry of 'hosts' must be a name as clients write it in Host, "
+                         "such as box.lan or box.lan:4000, not '%.80s'",
+                         *host);
+        }
+    }
+    for (const char *const *name = config->server.forward_headers; *name != NULL; name++) {
+        check_forwarded(conf_get(section, "forward_headers"), *name, problems);
+    }
+    if (!listen_is_given) {
+        check_listen(config, section, problems);
+    }
+}
+
+void config_check_id_source(const char *source, const struct conf_node *at,
+                            struct conf_problems *problems)
+{
+    struct str name = str_of(source + strlen("header:"));
+    if (!http_token_valid(name)) {
+        conf_problem(problems, at,
+                     "sessions: 'header:NAME' in 'id_from' needs the name of a header such as "
+                     "header:x-session, not '%.80s'",
+                     source);
+    } else if (str_eq_nocase(name, STR("authorization")) || str_eq_nocase(name, STR("x-api-key")) ||
+               str_eq_nocase(name, STR("cookie"))) {
+        conf_problem(problems, at,
+                     "sessions: 'id_from' may not hold '%s': a secret is no session id, ids are "
+                     "listed",
+                     source);
+    }
+}
+
+const char *config_key_problem(const char *key)
+{
+    struct str text = str_of(key);
+    if (text.len == 0) {
+        return "is empty";
+    }
+    if (!str_eq(str_trim(text), text) || !http_value_valid(text)) {
+        return "has white space around it or control characters in it, which no header can carry "
+               "(was it read with the end of its line?)";
+    }
+    return NULL;
+}
+
+void config_check_url(const struct upstream *upstream, const struct conf_node *at,
+                      struct conf_problems *problems)
+{
+    struct str url = str_of(upstream->base_url);
+    static const struct str endpoint = STR("/chat/completions");
+    struct sg_error err = {0};
+    size_t scheme = str_starts(url, STR("https://")) ? 8 : str_starts(url, STR("http://")) ? 7 : 0;
+    if (scheme == 0 || scheme == url.len || strpbrk(url.data, "?#@ ") != NULL) {
+        conf_problem(problems, at,
+                     "upstream '%s': 'base_url' must be a URL such as https://api.openai.com/v1, "
+                     "without user, query or fragment",
+                     upstream->name);
+    } else if (fetch_check_url(url.data, &err) != 0) {
+        conf_problem(problems, at, "upstream '%s': 'base_url': %s", upstream->name, err.message);
+    } else if (url.len > endpoint.len && str_is(endpoint, url.data + url.len - endpoint.len)) {
+        conf_problem(problems, at,
+                     "upstream '%s': 'base_url' must end before /chat/completions, as for a client "
+                     "library",
+                     upstream->name);
+    }
+}
