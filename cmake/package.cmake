@@ -1,5 +1,5 @@
-# What plugins outside the tree are built with: the header and find_package(sandgate). Installed by itself with
-# cmake --install BUILD --component development.
+# What plugins outside the tree are built with: the header, find_package(sandgate) and pkg-config's sandgate.pc. Installed by
+# itself with cmake --install BUILD --component development.
 include(CMakePackageConfigHelpers)
 
 file(STRINGS core/include/sandgate/plugin.h abi_lines REGEX "^#define SG_ABI_(MAJOR|MINOR) [0-9]+")
@@ -23,3 +23,10 @@ install(EXPORT sandgate NAMESPACE sandgate:: FILE sandgate-targets.cmake
 install(FILES ${CMAKE_BINARY_DIR}/cmake/sandgate-config.cmake ${CMAKE_BINARY_DIR}/cmake/sandgate-config-version.cmake
     DESTINATION ${SANDGATE_PACKAGE_DIR} COMPONENT development)
 install(DIRECTORY core/include/sandgate DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+
+# The prefix as seen from the folder of sandgate.pc, so that the installed tree can be moved.
+set(SANDGATE_PC_DIR ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH SANDGATE_PC_TO_PREFIX /${SANDGATE_PC_DIR} /)
+string(REGEX REPLACE "/$" "" SANDGATE_PC_TO_PREFIX "${SANDGATE_PC_TO_PREFIX}")
+configure_file(cmake/sandgate.pc.in ${CMAKE_BINARY_DIR}/cmake/sandgate.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/cmake/sandgate.pc DESTINATION ${SANDGATE_PC_DIR} COMPONENT development)

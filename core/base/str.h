@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct str {
@@ -35,6 +36,16 @@ static inline bool str_starts(struct str a, struct str prefix)
 
 /* ASCII only, as HTTP wants it; never depends on the locale. */
 bool str_eq_nocase(struct str a, struct str b);
+
+/* FNV-1a, for tables of names that are the operator's: who chooses the names can make them meet in one bucket. */
+static inline uint32_t str_hash(struct str a)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < a.len; i++) {
+        hash = (hash ^ (unsigned char)a.data[i]) * 16777619u;
+    }
+    return hash;
+}
 
 /* Without the spaces and tabs at both ends. */
 struct str str_trim(struct str a);

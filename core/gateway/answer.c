@@ -116,10 +116,11 @@ void answer_failure(struct request *r, const struct sg_error *failure)
     if (status == 405) {
         fields[count++] = (struct http_answer_field){STR("allow"), str_of(r->route.allow)};
     }
+    if (status == 503 && r->retry_after.len == 0) {
+        r->retry_after = STR("1"); /* of our own: what is in progress now may be over then */
+    }
     if (r->retry_after.len > 0) {
         fields[count++] = (struct http_answer_field){STR("retry-after"), r->retry_after};
-    } else if (status == 503) {
-        fields[count++] = (struct http_answer_field){STR("retry-after"), STR("1")};
     }
     fiber_set_deadline(fiber_self(), DEADLINE_NONE); /* it may be what ended the request */
     (void)http_answer(r->exchange, status, fields, count, buf_str(&body),

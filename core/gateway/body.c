@@ -146,6 +146,7 @@ int body_receive(struct request *r, struct sg_error *err)
 {
     struct buf *received = &r->body_storage[BODY_RECEIVED];
     int rc = check_types(r, err);
+    http_body_account(r->exchange, &r->account);
     if (rc == 0) {
         rc = http_read_body(r->exchange, LIMIT_BODY_BYTES, received, err);
     }
@@ -165,7 +166,9 @@ int body_replace(struct request *r, struct buf *text_take, struct sg_error *err)
     struct buf *hooked = &r->body_storage[BODY_HOOKED], old = *hooked;
     *hooked = *text_take;
     *text_take = (struct buf){0};
-    int rc = body_scan(r, buf_str(hooked), err);
+    int rc = account_take(&r->account, hooked->len, err);
+    rc = rc == 0 ? body_scan(r, buf_str(hooked), err) : rc;
+    account_give(&r->account, rc == 0 ? old.len : 0);
     buf_clear(&old); /* the one that the scan has replaced */
     return rc;
 }
@@ -180,6 +183,7 @@ int body_cut_control_keys(struct request *r, bool intercepted, struct sg_error *
         control_keys_cut(&r->body, intercepted, r->arena, &r->body_storage[BODY_CUT], &cut, err);
     if (rc == 0) {
         r->body = cut;
+        rc = account_take(&r->account, r->body_storage[BODY_CUT].len, err);
     }
     return rc;
 }

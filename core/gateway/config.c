@@ -4,11 +4,14 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "http/admission.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MEMORY_BUDGET_MIN (MIB)
 
 static const char *const section_names[] = {"server",   "auth",     "upstreams", "sandboxes",
                                             "searches", "sessions", "loop",      "interceptors"};
@@ -55,7 +58,14 @@ static const struct sg_option server_options[] = {
      .def = "32",
      .min = "1",
      .max = "1024",
-     .help = "Most threads for plugins that block."},
+     .help = "Most threads for plugins' code that may block; an identity has half of them, and may "
+             "run as much code at a time."},
+    {.name = "memory_budget",
+     .type = SG_STRING,
+     SG_FIELD(struct server_config, memory_budget),
+     .def = "25%",
+     .help = "Most memory that requests may hold: a size, or a part of what there is, as in 25%; "
+             "an identity may hold a quarter of it."},
     {.name = "metrics_open",
      .type = SG_BOOL,
      SG_FIELD(struct server_config, metrics_open),
@@ -350,6 +360,35 @@ static void read_sessions(struct config *config, const struct conf_node *root,
     }
 }
 
+/* "25%" of the machine's memory, or a size. */
+static bool parse_budget(const char *text, uint64_t *ret)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    long percent = strtol(text, &end, 10); /* at most LONG_MAX: compared, not multiplied */
+    if (strcmp(end, "%") == 0) {
+        *ret =
+            percent < 1 || percent > 100 ? 0 : admission_machine_bytes() / 100 * (uint64_t)percent;
+        return *ret > 0;
+    }
+    return conf_size(text, ret) && *ret >= MEMORY_BUDGET_MIN;
+}
+
+static void read_budget(struct config *config, const struct conf_node *section,
+                        struct conf_problems *problems)
+{
+    struct server_config *server = &config->server;
+    if (!parse_budget(server->memory_budget, &server->memory_bytes)) {
+        conf_problem(
+            problems, conf_get(section, "memory_budget"),
+            "server: 'memory_budget' must be 1%% to 100%%, or a size of at least 1MiB such "
+            "as 2GiB, not '%s'",
+            server->memory_budget);
+    }
+}
+
 /* What is filled stays unchecked if something of the section is wrong: it may be half of what was meant. */
 static void read_server(struct config *config, const struct conf_node *root, const char *listen,
                         struct conf_problems *problems)
@@ -362,6 +401,7 @@ static void read_server(struct config *config, const struct conf_node *root, con
     }
     if (found == 0) {
         config_check_server(config, section != NULL ? section : root, listen != NULL, problems);
+        read_budget(config, section, problems);
     }
 }
 
@@ -386,6 +426,18 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         return NULL;
     }
     return config;
+}
+
+size_t config_worker_share(const struct config *config)
+{
+    size_t workers = (size_t)config->server.workers;
+    return config->auth.mode == AUTH_NONE || workers < 2 ? workers : workers / 2;
+}
+
+uint64_t config_memory_share(const struct config *config)
+{
+    uint64_t bytes = config->server.memory_bytes;
+    return config->auth.mode == AUTH_NONE ? bytes : bytes / 4;
 }
 
 void config_free(struct config *config)

@@ -28,6 +28,8 @@ struct server_config {
     int64_t request_timeout_ms;
     int64_t drain_ms;
     int64_t workers;
+    const char *memory_budget; /* as written: "25%" or a size … */
+    uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
 };
 
@@ -107,6 +109,11 @@ struct config {
  * and is checked when it is used. On failure every problem stands in `problems`, and NULL is returned. */
 struct config *config_read(const char *path, const char *listen, struct conf_problems *problems);
 void config_free(struct config *); /* NULL is fine; instances must be closed */
+
+/* An identity's share of the worker threads, and of runs at a time; of the memory for requests: all where there is one
+ * tenant. */
+size_t config_worker_share(const struct config *);
+uint64_t config_memory_share(const struct config *);
 
 /* Does `pattern` (an exact name, or one with '*') match the model? */
 bool model_matches(const char *pattern, struct str model);

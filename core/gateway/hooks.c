@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct hook_state {
@@ -27,6 +28,15 @@ static int invoke_request(const struct instance *instance, struct sg_call *call,
                                                   err);
 }
 
+/* The request has gone on without it, and so nobody else will say that it is over. */
+static void request_late(const struct instance *instance, void *arguments, int code)
+{
+    const struct hook_arguments *a = arguments;
+    if (code == 0 && instance->plugin->interceptor->done != NULL) {
+        instance->plugin->interceptor->done(instance->self, a->state);
+    }
+}
+
 static bool wants_request(const struct interceptor *interceptor, const struct request *r)
 {
     return interceptor->instance->plugin->interceptor->request != NULL &&
@@ -38,23 +48,35 @@ static bool wants_request(const struct interceptor *interceptor, const struct re
 static int follow(struct sg_call *call, struct buf *text, struct sg_error *err)
 {
     struct call_output output;
-    int rc;
-    while ((rc = call_next(call, &output)) == 1) {
+    int rc = 0;
+    while (!text->overflow && (rc = call_next(call, &output)) == 1) {
         if (output.kind == SG_OUT_DATA) {
-            (void)buf_append_str(text, output.data); /* asked for below */
+            (void)buf_append_str(text, output.data); /* asked for above */
         }
     }
-    if (rc < 0) {
+    if (rc != 0) {
         call_cancel(call);
     }
     call_wait_end(call); /* whether done() is due is known only then */
-    return rc < 0 ? error_set(err, -rc, "The request was given up.") : 0;
+    if (rc < 0) {
+        return error_set(err, -rc, "The request was given up.");
+    }
+    return text->overflow
+               ? error_set(err, SG_E_LIMIT, "A plugin of this gateway made the request too large.")
+               : 0;
 }
 
 static int hook_run(struct request *r, const struct interceptor *interceptor, struct sg_error *err)
 {
     BUF_CLEANUP struct buf text = {.max = LIMIT_BODY_BYTES};
     struct sg_call *call = call_new(interceptor->instance, "request", NULL, r->id, r->deadline);
+    call_set_identity(call, r->identity);
+    call_set_late(call, request_late);
+    int rc = call_hold(call, r->body.raw.len, err);
+    if (rc != 0) {
+        call_unref(call);
+        return rc;
+    }
     struct hook_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
     char *json = arena_copy(call_arena(call), r->body.raw);
     if (arguments == NULL || json == NULL) {
@@ -63,7 +85,11 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
     }
     *arguments = (struct hook_arguments){.json = json, .len = r->body.raw.len};
     call_start(call, invoke_request, arguments);
-    int rc = follow(call, &text, err);
+    rc = follow(call, &text, err);
+    if (text.overflow) {
+        (void)snprintf(r->cause, sizeof r->cause, "the hook '%s' emitted more than %d bytes",
+                       interceptor->name, (int)LIMIT_BODY_BYTES);
+    }
     struct sg_error failure = {0};
     if (call_result(call, &failure) == 0) {
         struct hook_state *hook = arena_get(r->arena, sizeof *hook);
@@ -74,9 +100,6 @@ static int hook_run(struct request *r, const struct interceptor *interceptor, st
         rc = failure.code;
     }
     call_unref(call);
-    if (rc == 0 && text.overflow) {
-        rc = error_set(err, SG_E_LIMIT, "A plugin of this gateway made the request too large.");
-    }
     return rc == 0 && text.len > 0 ? body_replace(r, &text, err) : rc;
 }
 

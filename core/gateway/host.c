@@ -14,13 +14,13 @@
 static int request_of(struct sg_call *call, struct request **ret, struct sg_error *err)
 {
     struct request *r = call_context(call);
+    if (call_is_cancelled(call)) {
+        return error_set(err, SG_E_CANCELLED, "the request has ended");
+    }
     if (r == NULL || r->active_tool == NULL) {
         return error_set(err, SG_E_INTERNAL, "this is possible in a tool's call() only");
     }
     CHECK_MAGIC(r, REQUEST_MAGIC);
-    if (call_is_cancelled(call)) {
-        return error_set(err, SG_E_CANCELLED, "the request has ended");
-    }
     *ret = r;
     return 0;
 }
@@ -280,6 +280,7 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
         return error_set(err, SG_E_INTERNAL, "this interceptor has no search");
     }
     struct sg_call *inner = call_new(service->instance, "search", NULL, r->id, call_deadline(call));
+    call_set_identity(inner, r->identity);
     struct arena *arena = call_arena(inner);
     struct sg_query *query = arena_alloc(arena, sizeof *query);
     CHECK(query != NULL); /* the first of a fresh arena */

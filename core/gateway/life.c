@@ -204,12 +204,14 @@ static void main_end(struct life *life)
     if (life->calls_left == 0) {
         close_plugins(life);
     }
-    fetch_loop_clear(life->loops[0]);
     int64_t deadline = deadline_in(CALLS_MS);
     while (loop_fibers(life->loops[0]) > 1 && clock_ms() < deadline) {
         (void)fiber_sleep(QUIET_EVERY_MS); /* shielded */
     }
     life->calls_left += loop_fibers(life->loops[0]) - 1;
+    if (life->calls_left == 0) { /* else one of them may fetch */
+        fetch_loop_clear(life->loops[0]);
+    }
     fiber_unshield();
 }
 
@@ -255,6 +257,9 @@ static int make_loops(struct life *life, size_t wanted, struct sg_error *err)
     CHECK(wanted > 0 && wanted <= LOOPS_MAX);
     int rc =
         worker_pool_new((size_t)gateway->config->server.workers, WORKER_QUEUE, &gateway->pool, err);
+    if (rc == 0) {
+        worker_pool_set_share(gateway->pool, config_worker_share(gateway->config));
+    }
     for (size_t i = 0; rc == 0 && i < wanted; i++) {
         rc = loop_new((unsigned)i, gateway->pool, &life->loops[i], err);
         gateway->loops_count += rc == 0;
@@ -278,6 +283,8 @@ static int life_prepare(struct life *life, size_t loops_count, struct sg_error *
                              "least; raise it (ulimit -n, or LimitNOFILE= of the service)",
                              limit, fixed + ROOM_MIN);
         }
+        admission_set_budget(life->gateway.config->server.memory_bytes,
+                             config_memory_share(life->gateway.config));
         life->signal_event = event_new(loop_base(life->loops[0]), life->signal_fd,
                                        EV_READ | EV_PERSIST, on_signal, life);
         CHECK(life->signal_event != NULL);

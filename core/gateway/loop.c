@@ -50,6 +50,7 @@ static int write_out(struct request *r, struct turns *turns, struct sg_error *er
 struct reading { /* of a turn's answer */
     struct upstream_call *call;
     struct str piece;
+    size_t held; /* bytes of it on the request's account */
 };
 
 static int head_wait(void *context, struct sg_error *err)
@@ -61,6 +62,21 @@ static int piece_wait(void *context, struct sg_error *err)
 {
     struct reading *reading = context;
     return upstream_call_read(reading->call, &reading->piece, err);
+}
+
+/* Sees to it that what the surface keeps of the turn is on the account: less than came, where it is a stream. */
+static int turn_hold(struct request *r, const struct turns *turns, struct reading *reading,
+                     struct sg_error *err)
+{
+    size_t bytes = turns->surface->turn_bytes(r->talk);
+    int rc = 0;
+    if (bytes > reading->held) {
+        rc = account_take(&r->account, bytes - reading->held, err);
+    } else {
+        account_give(&r->account, reading->held - bytes);
+    }
+    reading->held = rc == 0 ? bytes : reading->held;
+    return rc;
 }
 
 /* The answer of one turn, passed on as it comes. */
@@ -76,6 +92,9 @@ static int turn_read(struct request *r, struct turns *turns, struct reading *rea
             break;
         }
         rc = turns->surface->turn_feed(r->talk, reading->piece, &turns->out, err);
+        if (rc == 0) {
+            rc = turn_hold(r, turns, reading, err);
+        }
         if (rc == 0) {
             rc = write_out(r, turns, err);
         }
@@ -103,6 +122,9 @@ static int turn_call(struct request *r, struct turns *turns, struct upstream_cal
         turns->surface->turn_begin(r->talk, call->is_stream);
         rc = turn_read(r, turns, &reading, ret, err);
     }
+    if (rc != 0) { /* the surface forgets it */
+        account_give(&r->account, reading.held);
+    }
     return rc;
 }
 
@@ -114,6 +136,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
     uint64_t written = turns->written;
     *ret_failure = (struct failure){.delay_ms = -1};
     int rc = turns->surface->turn_request(r->talk, &turns->options, &body, err);
+    rc = rc == 0 ? account_take(&r->account, body.len, err) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -126,6 +149,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
         ret_failure->delay_ms = ret_failure->is_silent ? retry_delay(&call, err) : -1;
     }
     upstream_call_end(&call);
+    account_give(&r->account, body.len);
     return rc;
 }
 

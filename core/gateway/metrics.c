@@ -465,6 +465,13 @@ static void put_process(const struct metrics *m, const struct metrics_now *now, 
             now->worker_tasks);
     put_one(out, "gauge", "sandgate_worker_threads_max", "server.workers.",
             now->worker_threads_max);
+    put_one(out, "counter", "sandgate_calls_abandoned_total",
+            "Calls of plugins that did not return in time and were left behind.",
+            now->calls_abandoned);
+    put_one(out, "gauge", "sandgate_memory_held_bytes",
+            "Held for requests, as admission counts it.", now->memory_bytes);
+    put_one(out, "gauge", "sandgate_memory_budget_bytes",
+            "server.memory_budget; beyond it clients get 503.", now->memory_budget);
     put_one(out, "gauge", "sandgate_loops", "Event loops.", now->loops);
     put_one(out, "gauge", "sandgate_draining", "1 while the gateway finishes.", now->is_draining);
     put_head(out, "process_cpu_seconds_total", "CPU time, user and system.", "counter");

@@ -78,6 +78,8 @@ struct metrics_now { /* what is read at the moment, from others */
     size_t connections, requests; /* open; in progress */
     size_t descriptors, descriptors_max;
     size_t worker_tasks, worker_threads_max;
+    uint64_t calls_abandoned;
+    uint64_t memory_bytes, memory_budget; /* held for requests */
     size_t loops;
     bool is_draining;
     uint64_t cpu_us, resident_bytes;

@@ -61,6 +61,15 @@ static uint64_t resident_bytes(void)
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static uint64_t calls_abandoned(const struct config *config)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < config->instances_count; i++) {
+        sum += instance_abandoned(config->instances[i]);
+    }
+    return sum;
+}
+
 int metrics_answer(struct request *r, struct sg_error *err)
 {
     struct gateway *gateway = r->gateway;
@@ -73,6 +82,9 @@ int metrics_answer(struct request *r, struct sg_error *err)
                               .descriptors_max = admission_limit(),
                               .worker_tasks = worker_pool_busy(gateway->pool),
                               .worker_threads_max = (size_t)gateway->config->server.workers,
+                              .calls_abandoned = calls_abandoned(gateway->config),
+                              .memory_bytes = admission_bytes(),
+                              .memory_budget = admission_budget(),
                               .loops = gateway->loops_count,
                               .is_draining = atomic_load(&gateway->is_draining),
                               .cpu_us = cpu_us(),

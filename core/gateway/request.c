@@ -62,6 +62,7 @@ static int health_answer(struct request *r, struct sg_error *err)
 /* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
 static int request_serve_model(struct request *r, struct sg_error *err)
 {
+    account_open(&r->account, r->identity);
     int rc = body_receive(r, err);
     if (rc == 0) {
         rc = route_upstream(r, err);
@@ -172,6 +173,7 @@ static void request_end(struct request *r)
         r->route.surface->free(r->talk);
     }
     memory_end(r);
+    account_close(&r->account);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
         buf_clear(&r->body_storage[i]);
     }

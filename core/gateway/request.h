@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "gateway/config.h"
 #include "gateway/gateway.h"
+#include "http/admission.h"
 #include "http/fetch.h"
 #include "http/server.h"
 
@@ -46,6 +47,7 @@ struct request {
     struct str identity; /* the name of the key entry */
     struct str origin;   /* an allowed Origin, to be answered with CORS headers */
 
+    struct account account;     /* the bytes that it holds */
     struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
     struct json_text body;      /* the text that goes on */
     bool is_json;

@@ -24,6 +24,7 @@ int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
     options.per_identity = (size_t)from->per_identity;
     options.max_containers = (size_t)from->max_containers;
     options.max_containers_total = (size_t)from->max_containers_total;
+    options.runs_per_identity = config_worker_share(gateway->config);
     return registry_new(&options, &gateway->registry, err);
 }
 

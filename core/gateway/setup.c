@@ -75,8 +75,12 @@ static struct instance *make_instance(struct setup *s, const struct conf_node *e
     static const struct sg_option none[] = {{0}};
     conf_fill(plugin->options != NULL ? plugin->options : none, entry, entry, plugin_reserved(kind),
               name, config, s->arena, s->problems);
-    *instance = (struct instance){
-        .name = name, .plugin = plugin, .config = config, .libexec_dir = file->libexec_dir};
+    *instance = (struct instance){.name = name,
+                                  .plugin = plugin,
+                                  .sizes = file->set->sizes,
+                                  .sizes_count = file->set->sizes_count,
+                                  .config = config,
+                                  .libexec_dir = file->libexec_dir};
     loader_bind_host(file, host_table());
     s->config->instances[s->config->instances_count++] = instance;
     return instance;

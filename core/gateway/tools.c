@@ -12,7 +12,11 @@
 
 static const char limit_text[] = "[limit reached: answer with what you have]";
 
-enum { MODEL_TEXT_BYTES_MAX = 1024 * 1024, OUTPUTS_MAX = 4096 };
+enum {
+    MODEL_TEXT_BYTES_MAX = 1024 * 1024,
+    OUTPUTS_MAX = 4096,
+    EMITTED_BYTES_MAX = 2 * LIMIT_TOOL_OUTPUT_BYTES /* what a run may give, and more about it */
+};
 
 static bool interceptor_in_scope(const struct interceptor *interceptor, const struct request *r)
 {
@@ -78,8 +82,10 @@ void tools_offer(struct request *r)
 /* What one call has shown so far. */
 struct collected {
     struct arena *arena;
+    struct account *account;
     struct surface_output *outputs;
     size_t count, cap, bytes;
+    size_t emitted; /* bytes of all kinds, kept or not */
     struct buf model;
     bool failed;
 };
@@ -88,6 +94,10 @@ static void collect_output(struct collected *c, const struct call_output *output
 {
     if (c->count == OUTPUTS_MAX || c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
         return; /* the model's text says what was cut; this is the client's view of it */
+    }
+    struct sg_error ignored;
+    if (account_take(c->account, output->data.len, &ignored) != 0) {
+        return; /* likewise */
     }
     if (c->count == c->cap) {
         size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
@@ -156,7 +166,7 @@ static int output_wait(void *context, struct sg_error *err)
                                                    : "The client has gone.");
 }
 
-/* Takes the call's output until its end. */
+/* Takes the call's output until its end, or until it is too much. */
 static int tool_follow(struct request *r, struct sg_call *call, struct collected *c,
                        struct sg_error *err)
 {
@@ -167,7 +177,20 @@ static int tool_follow(struct request *r, struct sg_call *call, struct collected
             return rc;
         }
         collect(c, &follow.output);
+        c->emitted += follow.output.data.len + sizeof follow.output;
+        if (c->emitted > EMITTED_BYTES_MAX) { /* it would go on for as long as it may */
+            return 0;
+        }
     }
+}
+
+/* How the tool itself ended. */
+static int tool_result(struct sg_call *call, const struct collected *c, struct sg_error *err)
+{
+    return c->emitted <= EMITTED_BYTES_MAX
+               ? call_result(call, err)
+               : error_set(err, SG_E_LIMIT, "%s: 'call' emitted more than %d bytes",
+                           call_instance(call)->name, EMITTED_BYTES_MAX);
 }
 
 /* A failure of the tool itself is a result for the model; its cause is for the operator. */
@@ -225,8 +248,10 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
     int64_t began_ms = clock_ms();
     CHECK(wanted->offer < r->offers_count);
     const struct offered_tool *tool = &r->tools[wanted->offer];
-    struct collected c = {.arena = r->arena, .model = {.max = MODEL_TEXT_BYTES_MAX}};
+    struct collected c = {
+        .arena = r->arena, .account = &r->account, .model = {.max = MODEL_TEXT_BYTES_MAX}};
     struct sg_call *call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
+    call_set_identity(call, r->identity);
     struct call_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
     char *json = arena_copy(call_arena(call), wanted->arguments);
     r->active_tool = tool;
@@ -245,7 +270,7 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
         rc = tool_follow(r, call, &c, err);
         if (rc == 0) {
             struct sg_error failure = {0};
-            if (call_result(call, &failure) != 0) {
+            if (tool_result(call, &c, &failure) != 0) {
                 tool_failed(r, tool, &c, &failure);
             }
         }

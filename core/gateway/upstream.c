@@ -53,12 +53,19 @@ static int hide_detail(struct request *r, struct sg_error *err)
         return err->code;
     }
     count_fault(r, 0, err->code);
-    if (err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
+    bool is_full = err->code == SG_E_LIMIT && err->status == 503; /* no descriptor is left */
+    if (!is_full && err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
     }
     snprintf(r->cause, sizeof r->cause, "%.511s", err->message);
     if (err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline) {
         return error_set(err, SG_E_TIMEOUT, "The request took too long.");
+    }
+    if (is_full) {
+        (void)error_set(err, SG_E_LIMIT,
+                        "The gateway has no room for another connection: try again later.");
+        err->status = 503;
+        return SG_E_LIMIT;
     }
     return err->code == SG_E_TIMEOUT
                ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
@@ -205,6 +212,11 @@ static int begin_plugin(struct upstream_call *call, struct str body, bool stream
         return error_set(err, SG_E_NOT_FOUND, "This model is not served at this path.");
     }
     call->plugin = call_new(r->upstream->instance, "turn", NULL, r->id, r->deadline);
+    call_set_identity(call->plugin, r->identity);
+    int rc = call_hold(call->plugin, body.len, err);
+    if (rc != 0) {
+        return rc;
+    }
     struct arena *arena = call_arena(call->plugin);
     struct sg_turn *turn = arena_alloc(arena, sizeof *turn);
     char *copy = arena_copy(arena, body);

@@ -149,10 +149,17 @@ static void shed_one(struct server_loop *home)
     home->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+static bool is_full(const struct server_loop *home)
+{
+    return http_server_connections(home->server) >= admission_connections_max() ||
+           admission_used() >= admission_limit();
+}
+
 static void take(struct server_loop *home, int fd, const struct sockaddr_storage *address)
 {
     size_t count = http_server_connections(home->server), max = admission_connections_max();
-    if (admission_is_near() || count >= max - max / 8) {
+    admission_relieve(1);
+    if (count >= max - max / 8) {
         (void)connection_close_idle(home); /* there may be none */
     }
     if (count >= max || !admission_take(1)) {
@@ -166,6 +173,9 @@ static void take(struct server_loop *home, int fd, const struct sockaddr_storage
 /* False when there is nothing more to take. */
 static bool accept_one(struct server_loop *home)
 {
+    if (home->is_accepting && is_full(home) && connection_close_idle(home)) {
+        return false; /* the one that waits gets its place in the loop's next turn */
+    }
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
     int fd = accept4(home->listen_fd, (void *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -212,10 +222,10 @@ void listener_stop(struct server_loop *home)
     if (!home->is_accepting) {
         return;
     }
+    home->is_accepting = false;
     while (!home->is_shared &&
            accept_one(home)) { /* clients whose connection the kernel has accepted already */
     }
-    home->is_accepting = false;
     (void)event_del(&home->accept_event); /* has no effect on one that is not added */
     (void)evtimer_del(&home->retry_event);
     (void)close(home->listen_fd); /* nothing was written that could be lost */

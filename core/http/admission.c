@@ -1,17 +1,19 @@
-/* Counting descriptors. The numbers are the process's, as the limit is: two atomics, the only state of this folder that
- * is not in a struct. */
+/* Counting descriptors. The numbers are the process's, as the limit is. */
 #include "http/admission.h"
 
 #include "base/check.h"
+#include "loop/loop.h"
 
 #include <limits.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 
 #define FIXED_DEFAULT 64 /* before admission_init(), as in tests and tools */
 
+enum { RELIEF_TRIES = 20, RELIEF_MS = 2 }; /* what was told to close does so within that */
+
 static _Atomic size_t used;
 static _Atomic size_t limit; /* of what may be taken; 0: not yet known */
+static _Atomic(struct admission_reliever *) reliever;
 
 static size_t limit_read(bool raise)
 {
@@ -76,4 +78,44 @@ bool admission_is_near(void)
 {
     size_t most = admission_limit();
     return atomic_load(&used) >= most - most / 8;
+}
+
+void admission_set_reliever(struct admission_reliever *own)
+{
+    atomic_store(&reliever, own);
+}
+
+static bool relieve(size_t count)
+{
+    struct admission_reliever *own = atomic_load(&reliever);
+    if (own != NULL && admission_is_near()) {
+        own->relieve(own, count);
+    }
+    return own != NULL;
+}
+
+void admission_relieve(size_t count)
+{
+    (void)relieve(count); /* where nobody can, nothing is idle */
+}
+
+bool admission_await(size_t count)
+{
+    size_t most = admission_limit();
+    bool may_help = relieve(count);
+    for (int tries = 0; count <= most && tries < RELIEF_TRIES; tries++) {
+        if (admission_used() <= most - count) {
+            return true;
+        }
+        if (!may_help || fiber_sleep(RELIEF_MS) != 0) {
+            return false;
+        }
+        may_help = relieve(count);
+    }
+    return false;
+}
+
+bool admission_take_waiting(size_t count)
+{
+    return admission_await(count) && admission_take(count);
 }

@@ -2,6 +2,7 @@
 #include "http/server_internal.h"
 
 #define READ_BYTES ((size_t)16 * 1024)
+#define COUNT_BYTES ((size_t)64 * 1024)      /* a chunked body is counted in such steps */
 #define READ_BYTES_MAX ((size_t)1024 * 1024) /* at once, once a body has shown that it is long */
 
 void body_init(struct http_exchange *exchange)
@@ -63,6 +64,27 @@ static int send_continue(struct http_exchange *exchange, struct sg_error *err)
     return code == 0 ? 0 : cannot_read(exchange, SG_E_CANCELLED, err);
 }
 
+/* Has it counted that the body will be so long? */
+static int count_body(struct http_exchange *exchange, size_t bytes, struct sg_error *err)
+{
+    if (exchange->account == NULL || bytes <= exchange->body_counted) {
+        return 0;
+    }
+    size_t more = bytes - exchange->body_counted;
+    int code = account_take(exchange->account, more, err);
+    exchange->body_counted += code == 0 ? more : 0;
+    return code;
+}
+
+/* The same ahead of chunks, a step further where there is room for one. */
+static int count_ahead(struct http_exchange *exchange, size_t bytes, struct sg_error *err)
+{
+    struct sg_error ignored;
+    bool is_counted =
+        bytes <= exchange->body_counted || count_body(exchange, bytes + COUNT_BYTES, &ignored) == 0;
+    return is_counted ? 0 : count_body(exchange, bytes, err);
+}
+
 static size_t smaller(uint64_t a, size_t b)
 {
     return a < b ? (size_t)a : b;
@@ -111,7 +133,14 @@ static int decode_buffered(struct http_exchange *exchange, size_t bytes_max, str
         result = http_chunks_feed(&exchange->chunks, (struct str){in->data + at, in->len - at},
                                   &used, &span);
         at += used;
-        if (span.len > bytes_max - body->len || !buf_append_str(body, span)) {
+        if (span.len > bytes_max - body->len) {
+            return too_long(bytes_max, err);
+        }
+        int code = count_ahead(exchange, body->len + span.len, err);
+        if (code != 0) {
+            return code;
+        }
+        if (!buf_append_str(body, span)) {
             return too_long(bytes_max, err);
         }
     }
@@ -151,11 +180,24 @@ int http_read_body(struct http_exchange *exchange, size_t bytes_max, struct buf 
     if (exchange->body_left > bytes_max) {
         return too_long(bytes_max, err);
     }
-    int code = send_continue(exchange, err);
+    int code = count_body(exchange, (size_t)exchange->body_left, err); /* within bytes_max */
+    if (code == 0) {
+        code = send_continue(exchange, err);
+    }
     if (code == 0) {
         code = exchange->head.chunked ? read_chunked(exchange, bytes_max, ret, err)
                                       : read_with_length(exchange, ret, err);
     }
     exchange->body = code == 0 ? BODY_DONE : BODY_BROKEN;
+    if (exchange->account != NULL && exchange->body_counted > ret->len) {
+        account_give(exchange->account, exchange->body_counted - ret->len);
+        exchange->body_counted = ret->len;
+    }
     return code;
+}
+
+void http_body_account(struct http_exchange *exchange, struct account *account)
+{
+    CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
+    exchange->account = account;
 }

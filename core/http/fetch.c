@@ -160,8 +160,10 @@ static int describe_result(const struct fetch *fetch, const char *address, struc
                          address, (long long)fetch->connect_ms);
     case CURLE_COULDNT_CONNECT:
         if (fetch->no_descriptor) {
-            return error_set(err, SG_E_UNAVAILABLE, "cannot connect to %s: no descriptor is left",
-                             address);
+            (void)error_set(err, SG_E_LIMIT, "cannot connect to %s: no descriptor is left",
+                            address);
+            err->status = 503;
+            return SG_E_LIMIT;
         }
         what = "cannot connect to";
         break;
@@ -300,10 +302,15 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
     if (code == 0 && !fetch->address.is_literal) {
         code = resolve(fetch, &failure);
     }
+    if (code == 0 && admission_is_near()) {
+        multis_close_idle(fetch->home);
+    }
+    if (code == 0 && !admission_await(1)) {
+        fetch->no_descriptor = true;
+        fetch->result = CURLE_COULDNT_CONNECT;
+        code = describe_end(fetch, &failure);
+    }
     if (code == 0) {
-        if (admission_is_near()) {
-            multis_close_idle(fetch->home);
-        }
         fetch->multi = multi_choose(fetch->home, &fetch->address);
         code = request_prepare(fetch, request, &failure);
     }
@@ -468,6 +475,15 @@ int fetch_loop_init(struct loop *loop, struct sg_error *err)
         fetch_loop_clear(loop);
     }
     return code;
+}
+
+void fetch_close_idle(struct loop *loop)
+{
+    struct fetch_loop *home = loop_slot(loop, LOOP_SLOT_FETCH);
+    if (home != NULL) {
+        CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
+        multis_close_idle(home);
+    }
 }
 
 void fetch_loop_clear(struct loop *loop)

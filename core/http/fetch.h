@@ -42,6 +42,8 @@ struct fetch_reply {
 /* What a loop needs for fetching; once for each loop, on its thread, before and after all use. */
 int fetch_loop_init(struct loop *, struct sg_error *err);
 void fetch_loop_clear(struct loop *);
+/* Closes connections that are kept and idle, for others to have their descriptors. On the loop's thread. */
+void fetch_close_idle(struct loop *);
 /* libcurl's own start and end; once a process. */
 int fetch_global_init(struct sg_error *err);
 void fetch_global_clear(void);

@@ -170,11 +170,7 @@ void multi_clear(struct fetch_multi *multi)
 
 static size_t address_hash(const struct fetch_address *address)
 {
-    uint32_t hash = 2166136261u ^ address->port;
-    for (const char *c = address->host; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    }
-    return hash;
+    return str_hash(str_of(address->host)) ^ address->port;
 }
 
 struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_address *address)

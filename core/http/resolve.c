@@ -121,11 +121,7 @@ static void resolve_run(void *arg)
 
 static struct resolver_bucket *bucket_of(struct resolver *resolver, const char *name)
 {
-    uint32_t hash = 2166136261u;
-    for (const char *c = name; *c != '\0'; c++) {
-        hash = (hash ^ (unsigned char)*c) * 16777619u;
-    }
-    return &resolver->buckets[hash % COUNT_OF(resolver->buckets)];
+    return &resolver->buckets[str_hash(str_of(name)) % COUNT_OF(resolver->buckets)];
 }
 
 static void entry_forget(struct resolver_entry *entry)

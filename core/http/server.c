@@ -1,4 +1,5 @@
 /* The server as a whole: binding, starting and draining on all loops. What touches a loop's part is posted to it. */
+#include "http/fetch.h"
 #include "http/server_internal.h"
 
 #include <arpa/inet.h>
@@ -266,6 +267,31 @@ static void post_to_all(struct http_server *server, void (*run)(struct server_lo
     }
 }
 
+/* ---- relief: descriptors are nearly used up ---- */
+
+static void relieve_here(struct server_loop *home, void *arg)
+{
+    (void)arg;
+    if (admission_is_near()) {
+        fetch_close_idle(home->loop);
+    }
+    size_t count = admission_is_near() ? atomic_load(&home->server->relief) : 0;
+    for (size_t i = 0; i < count && connection_close_idle(home); i++) { /* each ends in its fiber */
+    }
+    atomic_fetch_sub(&home->server->relieving, 1);
+}
+
+static void relieve(struct admission_reliever *reliever, size_t count)
+{
+    struct http_server *server =
+        (struct http_server *)((char *)reliever - offsetof(struct http_server, reliever));
+    size_t none = 0;
+    if (atomic_compare_exchange_strong(&server->relieving, &none, server->loops_count)) {
+        atomic_store(&server->relief, count);
+        post_to_all(server, relieve_here, NULL);
+    } /* else they are at it */
+}
+
 static void start_here(struct server_loop *home, void *arg)
 {
     (void)arg;
@@ -281,6 +307,8 @@ void http_server_start(struct http_server *server)
         CHECK(listen(server->loops[i].listen_fd, LISTEN_QUEUE) == 0); /* bound, so it can */
     }
     post_to_all(server, start_here, NULL);
+    server->reliever.relieve = relieve;
+    admission_set_reliever(&server->reliever);
 }
 
 /* A drain waits on its fiber's stack until each loop has posted its `done`. */
@@ -314,6 +342,7 @@ static void drain_here(struct server_loop *home, void *arg)
 
 void http_server_drain(struct http_server *server)
 {
+    admission_set_reliever(NULL); /* all that is idle is closed below */
     struct drain drain = {.waiter = fiber_self(), .left = server->loops_count};
     CHECK(drain.waiter != NULL);
     drain.done = check_alloc(calloc(drain.left, sizeof *drain.done));

@@ -56,7 +56,11 @@ const struct http_head *http_request_head(const struct http_exchange *);
 /* The client's address as text, for logs. */
 const char *http_client_address(const struct http_exchange *);
 
-/* Reads the whole body (answers Expect: 100-continue first). SG_E_LIMIT with status 413 beyond max bytes,
+/* What its body counts against: bytes are taken before they are read, and stay taken. Before http_read_body(). */
+struct account;
+void http_body_account(struct http_exchange *, struct account *);
+
+/* Reads the whole body (answers Expect: 100-continue first). SG_E_LIMIT with status 413 beyond max bytes, or as account_take(),
  * SG_E_INVALID for a broken one, SG_E_TIMEOUT (408) for a slow one. Waits. */
 int http_read_body(struct http_exchange *, size_t bytes_max, struct buf *ret, struct sg_error *err);
 

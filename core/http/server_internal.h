@@ -4,6 +4,7 @@
 #define SANDGATE_HTTP_SERVER_INTERNAL_H
 
 #include "base/check.h"
+#include "http/admission.h"
 #include "http/server.h"
 
 #include <event2/event_struct.h>
@@ -53,6 +54,9 @@ struct server_loop {
 struct http_server {
     uint32_t magic;
     atomic_size_t refs; /* the owner's and one for each posted task */
+    struct admission_reliever reliever;
+    atomic_size_t relieving; /* loops that have been told to close what is idle, and have not */
+    atomic_size_t relief;    /* how many clients' connections each of them may close */
     http_handler *handle;
     void *ctx;
     uint16_t port;
@@ -87,7 +91,9 @@ struct http_exchange {
     uint32_t magic;
     struct connection *connection;
     enum body_state body;
-    uint64_t body_left; /* with a length */
+    uint64_t body_left;      /* with a length */
+    struct account *account; /* of the body, or NULL */
+    size_t body_counted;     /* taken of it */
     struct http_chunks chunks;
     enum answer_state answer;
     int status;

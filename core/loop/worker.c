@@ -29,7 +29,7 @@ int worker_pool_new(size_t threads_max, size_t queue_max, struct worker_pool **r
     pool->magic = POOL_MAGIC;
     pool->queue_max = queue_max;
     pool->threads_max = threads_max;
-    pool->share = (threads_max + 1) / 2;
+    pool->share = threads_max > 1 ? threads_max / 2 : 1;
     lock_init(&pool->lock);
     for (size_t i = 0; i < WORKER_LANE_COUNT; i++) {
         lane_init(&pool->lanes[i], pool);

@@ -5,19 +5,10 @@
 
 #include <stdlib.h>
 
-static size_t bucket_of(struct str name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a: names are the operator's, not an attacker's */
-    for (size_t i = 0; i < name.len; i++) {
-        hash = (hash ^ (unsigned char)name.data[i]) * 16777619u;
-    }
-    return hash % TENANT_BUCKETS;
-}
-
 static struct worker_tenant *tenant_get(struct lane *lane, struct str name)
 {
     struct worker_tenant *tenant;
-    size_t bucket = bucket_of(name);
+    size_t bucket = str_hash(name) % TENANT_BUCKETS;
     LIST_FOREACH(tenant, &lane->tenants[bucket], in_bucket)
     {
         if (str_eq(name, (struct str){tenant->name, tenant->name_len})) {

@@ -54,6 +54,13 @@ void call_set_identity(struct sg_call *call, struct str identity)
     CHECK(call->place == CALL_NOT_STARTED);
     call->identity = (struct str){check_alloc(arena_copy(call->arena, identity)), identity.len};
     call->work.identity = call->identity;
+    account_open(&call->account, identity);
+}
+
+int call_hold(struct sg_call *call, size_t bytes, struct sg_error *err)
+{
+    CHECK(call->place == CALL_NOT_STARTED);
+    return account_take(&call->account, bytes, err);
 }
 
 void call_set_late(struct sg_call *call, call_late *late)
@@ -70,6 +77,7 @@ void call_drop_queue(struct sg_call *call)
         call->first = next;
     }
     call->end = &call->first;
+    account_give(&call->account, call->queue_bytes);
     call->queue_bytes = 0;
 }
 
@@ -93,6 +101,7 @@ void call_unref(struct sg_call *call)
     call_drop_queue(call);
     free(call->taken);
     free(call->abandoned);
+    account_close(&call->account);
     arena_free(call->arena);
     CHECK(pthread_cond_destroy(&call->own_changed) == 0);
     lock_destroy(&call->own_lock);
@@ -239,6 +248,7 @@ static void append(struct sg_call *call, struct call_entry *entry)
     *call->end = entry;
     call->end = &entry->next;
     call->queue_bytes += entry->len;
+    account_add(&call->account, entry->len); /* bounded, so it is never refused */
     call_release_and_wake(call);
     if (call->lender != NULL) {
         lock_take(call->lock);
@@ -379,6 +389,7 @@ static struct call_entry *take(struct sg_call *call, bool *ret_ended)
         call->first = entry->next;
         call->end = call->first == NULL ? &call->first : call->end;
         call->queue_bytes -= entry->len;
+        account_give(&call->account, entry->len);
     }
     *ret_ended = entry == NULL && call->has_ended;
     call->consumer = entry == NULL && !call->has_ended ? fiber_self() : NULL;

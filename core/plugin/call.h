@@ -56,6 +56,10 @@ struct sg_call *call_new(const struct instance *, const char *operation, void *c
  * it, calls wait for the identity's earlier ones, first come first served, until their deadline. */
 void call_set_identity(struct sg_call *, struct str identity);
 
+/* Before the start, with an identity: counts bytes that the caller puts into the call's arena, until the call is gone.
+ * SG_E_LIMIT as account_take() (http/admission.h). Output that waits in the queue is counted by itself. */
+int call_hold(struct sg_call *, size_t bytes, struct sg_error *err);
+
 /* Before the start: what is to be done where the plugin's code returns after all, when the call was abandoned. It runs on
  * the plugin's thread, with the call's arguments and what was returned. */
 typedef void call_late(const struct instance *, void *arguments, int code);

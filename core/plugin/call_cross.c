@@ -323,10 +323,12 @@ static int part_here(struct sg_call *call, call_part *part, void *arguments,
 int call_cross(struct sg_call *call, const char *function, call_part *part, void *arguments,
                const struct sg_sink *sink, struct sg_error *err)
 {
-    static const struct sg_sink drop = {drop_event, NULL};
-    sink = sink != NULL ? sink : &drop;
+    struct sg_sink to = {drop_event, NULL};
+    if (sink != NULL) {
+        struct_take(call, SG_STRUCT_SINK, sink, 0, &to, sizeof to);
+    }
     if (call->place != CALL_ON_WORKER) {
-        return part_here(call, part, arguments, sink, err);
+        return part_here(call, part, arguments, &to, err);
     }
     if (call_is_cancelled(call)) {
         return call_wait_failed(call, function, SG_E_CANCELLED, err);
@@ -335,7 +337,7 @@ int call_cross(struct sg_call *call, const char *function, call_part *part, void
                                 .function = function,
                                 .part = part,
                                 .arguments = arguments,
-                                .sink = sink,
+                                .sink = &to,
                                 .begin.run = crossing_begin,
                                 .go_on.run = sink_returned};
     loop_post(call->home, &crossing.begin);

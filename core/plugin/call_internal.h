@@ -3,6 +3,7 @@
 #define SANDGATE_PLUGIN_CALL_INTERNAL_H
 
 #include "base/lock.h"
+#include "http/admission.h"
 #include "loop/worker.h"
 #include "plugin/call.h"
 
@@ -40,6 +41,7 @@ struct sg_call {
     const struct instance *instance;
     const char *operation, *request_id;
     struct str identity;
+    struct account account; /* of the identity: what the call holds of its memory */
     int64_t deadline;
     struct loop *home;
     struct arena *arena;
@@ -152,7 +154,17 @@ void call_judge(struct sg_call *, int code);
 /* Puts plugin and instance in front of the message: "e2b (cloud): …", or just the name where both are equal. */
 void call_add_names(const struct sg_call *, struct sg_error *error);
 
-/* The services (host_http.c, child.c). */
+/* ---- structs.c ---- */
+
+/* Copies what the call's plugin passes, element `index` of its array, into a struct of the core's size; members that the
+ * plugin does not know are zero. */
+void struct_take(const struct sg_call *, enum sg_struct, const void *from, size_t index, void *to,
+                 size_t size);
+/* Copies a struct of the core's size into the plugin's, as far as that goes. */
+void struct_give(const struct sg_call *, enum sg_struct, const void *from, size_t size, void *to);
+
+/* ---- the services (host_http.c, child.c) ---- */
+
 int host_http(struct sg_call *, const struct sg_http_request *, struct sg_http_reply *,
               const struct sg_sink *body, struct sg_error *err);
 int host_spawn(struct sg_call *, const struct sg_spawn *, struct sg_child *ret_child,

@@ -141,15 +141,9 @@ static int open_pidfd(pid_t pid, const char *path, struct sg_child *ret_child, s
     return 0;
 }
 
-int host_spawn(struct sg_call *call, const struct sg_spawn *spawn, struct sg_child *ret_child,
-               struct sg_error *err)
+static int spawn_child(const struct sg_spawn *spawn, struct sg_child *ret_child,
+                       struct sg_error *err)
 {
-    if (!call_is_ours(call, "spawn", err)) {
-        return SG_E_INTERNAL;
-    }
-    if (call_is_cancelled(call)) {
-        return call_wait_failed(call, "spawn", SG_E_CANCELLED, err);
-    }
     if (spawn->path == NULL || spawn->path[0] != '/') {
         return error_set(err, SG_E_INVALID, "spawn(): path must be absolute");
     }
@@ -164,6 +158,42 @@ int host_spawn(struct sg_call *call, const struct sg_spawn *spawn, struct sg_chi
     }
     child_fds_clear(&fds);
     return code != 0 ? code : open_pidfd(pid, spawn->path, ret_child, err);
+}
+
+/* The plugin's request at the core's sizes. */
+static int spawn_take(const struct sg_call *call, const struct sg_spawn *from, struct sg_spawn *ret,
+                      struct sg_spawn_fd fds[CHILD_FD_MAX + 1], struct sg_error *err)
+{
+    struct_take(call, SG_STRUCT_SPAWN, from, 0, ret, sizeof *ret);
+    if (ret->fds_count > CHILD_FD_MAX + 1) {
+        return error_set(err, SG_E_INVALID, "spawn(): %zu descriptors are more than %d",
+                         ret->fds_count, CHILD_FD_MAX + 1);
+    }
+    for (size_t i = 0; i < ret->fds_count; i++) {
+        struct_take(call, SG_STRUCT_SPAWN_FD, ret->fds, i, &fds[i], sizeof fds[i]);
+    }
+    ret->fds = fds;
+    return 0;
+}
+
+int host_spawn(struct sg_call *call, const struct sg_spawn *spawn, struct sg_child *ret_child,
+               struct sg_error *err)
+{
+    struct sg_spawn copy;
+    struct sg_spawn_fd fds[CHILD_FD_MAX + 1];
+    struct sg_child child;
+    if (!call_is_ours(call, "spawn", err)) {
+        return SG_E_INTERNAL;
+    }
+    if (call_is_cancelled(call)) {
+        return call_wait_failed(call, "spawn", SG_E_CANCELLED, err);
+    }
+    int code = spawn_take(call, spawn, &copy, fds, err);
+    code = code == 0 ? spawn_child(&copy, &child, err) : code;
+    if (code == 0) {
+        struct_give(call, SG_STRUCT_CHILD, &child, sizeof child, ret_child);
+    }
+    return code;
 }
 
 /* ---- waiting ---- */
@@ -206,9 +236,11 @@ static int part_wait_child(struct sg_call *call, void *arguments, const struct s
 int host_wait_child(struct sg_call *call, const struct sg_child *child, int64_t ms, int *ret_status,
                     struct sg_error *err)
 {
-    struct wait_child_arguments arguments = {child, deadline_in(ms), ret_status};
+    struct sg_child copy;
+    struct wait_child_arguments arguments = {&copy, deadline_in(ms), ret_status};
     if (!call_is_ours(call, "wait_child", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_CHILD, child, 0, &copy, sizeof copy);
     return call_cross(call, "wait_child", part_wait_child, &arguments, NULL, err);
 }

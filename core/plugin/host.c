@@ -176,6 +176,13 @@ static const char *host_libexec_dir(struct sg_call *call)
     return call == NULL ? NULL : call->instance->libexec_dir;
 }
 
+static const char *host_identity(struct sg_call *call)
+{
+    bool is_told =
+        call_is_ours(call, "identity", NULL) && call->instance->plugin->interceptor != NULL;
+    return is_told ? call->identity.data : NULL; /* ended by a NUL; NULL in open() and close() */
+}
+
 /* ---- what the gateway does for interceptors ---- */
 
 static int part_run_code(struct sg_call *call, void *arguments, const struct sg_sink *sink,
@@ -187,10 +194,11 @@ static int part_run_code(struct sg_call *call, void *arguments, const struct sg_
 static int host_run_code(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
                          struct sg_error *err)
 {
-    struct sg_run copy = *run;
+    struct sg_run copy;
     if (!call_is_ours(call, "run_code", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_RUN, run, 0, &copy, sizeof copy);
     return services.run_code == NULL
                ? not_available("run_code", err)
                : call_cross(call, "run_code", part_run_code, &copy, sink, err);
@@ -269,10 +277,11 @@ static int part_search(struct sg_call *call, void *arguments, const struct sg_si
 static int host_search(struct sg_call *call, const struct sg_query *query,
                        const struct sg_sink *sink, struct sg_error *err)
 {
-    struct sg_query copy = *query;
+    struct sg_query copy;
     if (!call_is_ours(call, "search", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_QUERY, query, 0, &copy, sizeof copy);
     return services.search == NULL ? not_available("search", err)
                                    : call_cross(call, "search", part_search, &copy, sink, err);
 }
@@ -302,6 +311,7 @@ const struct sg_host *host_table(void)
         .wait_child = host_wait_child,
         .libexec_dir = host_libexec_dir,
         .message = host_message,
+        .identity = host_identity,
     };
     return &table;
 }

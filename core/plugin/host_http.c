@@ -13,7 +13,7 @@ static const uint64_t body_bytes_default = 16 * MIB;
 
 struct http_arguments {
     const struct sg_http_request *request;
-    struct sg_http_reply *reply;
+    struct sg_http_reply *reply; /* the plugin's, at its size */
     bool has_sink;
 };
 
@@ -152,6 +152,12 @@ static int keep_body(struct exchange *exchange, struct sg_http_reply *reply, str
     return reply->body != NULL ? 0 : no_memory(err);
 }
 
+static void reply_give(const struct sg_call *call, const struct sg_http_reply *reply,
+                       const struct http_arguments *arguments)
+{
+    struct_give(call, SG_STRUCT_HTTP_REPLY, reply, sizeof *reply, arguments->reply);
+}
+
 static int part_http(struct sg_call *call, void *arguments, const struct sg_sink *sink,
                      struct sg_error *err)
 {
@@ -163,7 +169,7 @@ static int part_http(struct sg_call *call, void *arguments, const struct sg_sink
     code = code != 0 ? code : fetch_head(exchange.fetch, &head, err);
     code = code != 0 ? code : keep_head(&exchange, &head, &reply, err);
     if (code == 0 && a->has_sink) {
-        *a->reply = reply; /* the sink may want to know the status */
+        reply_give(call, &reply, a); /* the sink may want to know the status */
     }
     code = code != 0 ? code : read_body(&exchange, a, sink, err);
     if (code == 0 && !a->has_sink) {
@@ -171,7 +177,7 @@ static int part_http(struct sg_call *call, void *arguments, const struct sg_sink
     }
     exchange_clear(&exchange);
     if (code == 0) {
-        *a->reply = reply;
+        reply_give(call, &reply, a);
     }
     return code;
 }
@@ -179,9 +185,11 @@ static int part_http(struct sg_call *call, void *arguments, const struct sg_sink
 int host_http(struct sg_call *call, const struct sg_http_request *request,
               struct sg_http_reply *reply, const struct sg_sink *body, struct sg_error *err)
 {
-    struct http_arguments arguments = {request, reply, body != NULL};
+    struct sg_http_request copy;
+    struct http_arguments arguments = {&copy, reply, body != NULL};
     if (!call_is_ours(call, "http", err)) {
         return SG_E_INTERNAL;
     }
+    struct_take(call, SG_STRUCT_HTTP_REQUEST, request, 0, &copy, sizeof copy);
     return call_cross(call, "http", part_http, &arguments, body, err);
 }

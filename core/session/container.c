@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "http/admission.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,12 @@ struct container *container_new(struct registry *registry, const struct lease *l
     return container;
 }
 
+static void descriptors_give(struct container *container)
+{
+    admission_give(container->descriptors);
+    container->descriptors = 0;
+}
+
 struct container *container_ref(struct container *container)
 {
     CHECK_MAGIC(container, CONTAINER_MAGIC);
@@ -73,6 +80,7 @@ void container_unref(struct container *container)
     CHECK(container->refs > 0);
     if (--container->refs == 0) {
         CHECK(list_is_empty(&container->waiters) && list_is_empty(&container->turns));
+        descriptors_give(container); /* one that was left behind */
         container->magic = 0;
         free(container->identity);
         free(container->request_id);
@@ -167,6 +175,8 @@ void container_end(struct container *container, bool destroyed)
         CHECK(registry->table->ops->remove(registry->table, &container->ref, clock_ms()));
     }
     container->state = CONTAINER_GONE;
+    runs_leave(container);
+    descriptors_give(container);
     registry->destroyed += destroyed;
     heap_remove(&registry->reaper.deletions, &container->deletion);
     list_remove(&container->in_registry);
@@ -180,6 +190,7 @@ void container_end(struct container *container, bool destroyed)
 void container_run_ended(struct container *container, int code, int64_t call_deadline)
 {
     bool is_gone = code == SG_E_GONE || code == SG_E_GONE_BEFORE;
+    runs_leave(container);
     if (is_gone) {
         container_close(container, CLOSE_GONE, container->is_used || code == SG_E_GONE);
     } else if (code == SG_E_TIMEOUT && clock_ms() >= call_deadline) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "http/admission.h"
 
 #include <stdlib.h>
 
@@ -112,24 +113,39 @@ static void handle_take(struct container *container, struct str handle)
     }
 }
 
-static void create_run(void *arg)
+/* What it may hold open in this process: the provider's own figure and the call under way. */
+static int descriptors_take(struct container *container, struct sg_error *err)
 {
-    struct container *container = arg;
-    struct registry *registry = container->registry;
-    struct sg_error err = {0};
-    struct provider_arguments *arguments;
-    int64_t since = clock_ms();
+    size_t count = container->sandbox->instance->plugin->sandbox->fds_per_container + 1;
+    if (!admission_take_waiting(count)) {
+        return error_set(err, SG_E_LIMIT,
+                         "no descriptors are left for another container: %zu of %zu are in use",
+                         admission_used(), admission_limit());
+    }
+    container->descriptors = count;
+    return 0;
+}
+
+static struct sg_call *create_call(struct container *container, int64_t since,
+                                   struct provider_arguments **ret_arguments)
+{
+    const struct registry_options *options = &container->registry->options;
     struct sg_call *call = provider_call(container, "create", container->request_id,
-                                         deadline_in(registry->options.create_ms), &arguments);
-    arguments->spec = (struct sg_sandbox_spec){
+                                         deadline_in(options->create_ms), ret_arguments);
+    call_set_identity(call, str_of(container->identity));
+    (*ret_arguments)->spec = (struct sg_sandbox_spec){
         .label = container->label,
-        .idle_ms = registry->options.idle_timeout_ms,
+        .idle_ms = options->idle_timeout_ms,
         .life_ms = container->life_ms,
     };
     container->life_until = since + container->life_ms;
-    container->life_latest = container->life_until + registry->options.create_ms;
-    errand_patience(call);
-    call_start(call, provider_create, arguments);
+    container->life_latest = container->life_until + options->create_ms;
+    return call;
+}
+
+/* The handle may come before a failure. */
+static int handle_await(struct container *container, struct sg_call *call, struct sg_error *err)
+{
     struct call_output output;
     int next;
     while ((next = call_next(call, &output)) == 1) {
@@ -139,14 +155,31 @@ static void create_run(void *arg)
     }
     if (next < 0) { /* what it emits from now on is not taken, as it is told */
         call_cancel(call);
-        (void)error_set(&err, -next, "sandbox '%s': create() %s", container->sandbox->name,
-                        next == -SG_E_TIMEOUT ? "does not return" : "is left: shutting down");
-    } else if (call_result(call, &err) == 0 && container->handle == NULL) {
-        (void)error_set(&err, SG_E_INTERNAL,
-                        "sandbox '%s': create() gave no handle of 1 to %zu bytes without NUL",
-                        container->sandbox->name, LIMIT_HANDLE_BYTES);
+        return error_set(err, -next, "sandbox '%s': create() %s", container->sandbox->name,
+                         next == -SG_E_TIMEOUT ? "does not return" : "is left: shutting down");
     }
-    call_unref(call);
+    int code = call_result(call, err);
+    if (code == 0 && container->handle == NULL) {
+        return error_set(err, SG_E_INTERNAL,
+                         "sandbox '%s': create() gave no handle of 1 to %zu bytes without NUL",
+                         container->sandbox->name, LIMIT_HANDLE_BYTES);
+    }
+    return code;
+}
+
+static void create_run(void *arg)
+{
+    struct container *container = arg;
+    struct sg_error err = {0};
+    int64_t since = clock_ms();
+    if (descriptors_take(container, &err) == 0) {
+        struct provider_arguments *arguments;
+        struct sg_call *call = create_call(container, since, &arguments);
+        errand_patience(call);
+        call_start(call, provider_create, arguments);
+        (void)handle_await(container, call, &err); /* the code stands in err */
+        call_unref(call);
+    }
     creation_end(container, since, &err);
 }
 

@@ -73,7 +73,8 @@ struct container {
     char label[sizeof LABEL_PREFIX - 1 + RANDOM_ID_BYTES]; /* the provider's */
     char *identity, *request_id, *session_id;              /* the last is NULL without a session */
     int64_t created_unix_s;
-    char *handle; /* a secret; written once, by the creation, before it is READY or CLOSING */
+    size_t descriptors; /* taken of admission, until it is gone */
+    char *handle;       /* a secret; written once, by the creation, before it is READY or CLOSING */
 
     /* Creation. */
     struct message create;
@@ -84,6 +85,7 @@ struct container {
     size_t leases;       /* of this process, with those of runs handed over */
     bool turn_taken;     /* somebody runs in it */
     struct list turns;   /* waiters for their turn, first come first served */
+    bool is_running;     /* it counts among its identity's runs */
     bool is_used;        /* something was run, so that its death loses something */
     bool is_loss;        /* it ended with a loss */
     int64_t park_ms;     /* parked: how long it waits for the request that continues; 0: not */
@@ -125,7 +127,8 @@ struct waiter {
 struct waiter *waiter_new(struct registry *,
                           const struct lease *); /* by the fiber that will wait */
 
-/* Under the lock; the waiter leaves the list it is in. `grant` adds a reference to the container. */
+/* Under the lock; the waiter leaves the list it is in. `grant` adds a reference to the container; NULL where none is
+ * waited for. */
 void waiter_grant(struct waiter *, struct container *);
 void waiter_fail(struct waiter *, const struct sg_error *);
 
@@ -160,6 +163,15 @@ void room_leave(struct waiter *); /* also of one that is in no queue */
 void room_retry(struct registry *,
                 const char *identity); /* something of this identity has changed */
 void room_fail_all(struct registry *, const struct sg_error *);
+
+/* ---- runs: the share of an identity ---- */
+
+/* Not under the lock, by the owner of the container's turn, who still has it then. Waits until the identity may run one
+ * more; SG_E_GONE_BEFORE if the container ended meanwhile. */
+int runs_enter(struct container *, struct sg_error *err);
+/* Under the lock: the run is over, if the container has one that counts. */
+void runs_leave(struct container *);
+void runs_fail_all(struct registry *, const struct sg_error *);
 
 /* ---- errands: the registry's own fibers ---- */
 
@@ -202,6 +214,7 @@ struct registry {
     struct list containers; /* all that are not GONE */
     struct list errands;
     struct room room;
+    struct hash runners; /* identities of whom code runs */
     struct reaper reaper;
     struct message *outbox_first, *outbox_last;
     size_t in_flight;  /* messages posted, or to be posted, whose task has not run */

@@ -217,15 +217,23 @@ static int call_carry_out(struct lease *lease, struct container *container, stru
     return code;
 }
 
-static int no_memory(struct container *container, struct sg_call *call, struct sg_error *err)
+/* Nothing was begun. Consumes the turn. */
+static int turn_give_back(struct container *container, int code)
 {
-    call_unref(call);
     registry_lock(container->registry);
+    runs_leave(container);
     if (container->state == CONTAINER_READY) {
         container_pass_turn(container);
     }
     registry_unlock(container->registry);
-    return error_set(err, SG_E_LIMIT, "no memory for what the sandbox shall get");
+    return code;
+}
+
+static int no_memory(struct container *container, struct sg_call *call, struct sg_error *err)
+{
+    call_unref(call);
+    return turn_give_back(container,
+                          error_set(err, SG_E_LIMIT, "no memory for what the sandbox shall get"));
 }
 
 /* Consumes the turn. */
@@ -234,8 +242,13 @@ static int carry_out(struct lease *lease, struct container *container,
                      struct sg_error *err)
 {
     struct provider_arguments *arguments;
+    int code = operation->run != NULL ? runs_enter(container, err) : 0;
+    if (code != 0) {
+        return turn_give_back(container, code);
+    }
     struct sg_call *call = provider_call(container, operation->name, lease->request_id,
                                          deadline_in(operation->limit_ms), &arguments);
+    call_set_identity(call, str_of(container->identity));
     if (!arguments_fill(arguments, call, operation)) {
         return no_memory(container, call, err);
     }

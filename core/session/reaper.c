@@ -64,6 +64,7 @@ static const char *failure_settle(struct container *container, int64_t now)
         CHECK(registry->table->ops->remove(registry->table, &container->ref, now));
         container->state = CONTAINER_LOST;
         registry->lost++;
+        runs_leave(container);
         room_retry(registry, container->identity);
     }
     container->back_off_ms = back_off_next(registry, container->back_off_ms);

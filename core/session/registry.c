@@ -76,6 +76,7 @@ void registry_free(struct registry *registry)
     }
     registry->table->ops->free(registry->table);
     hash_clear(&registry->room.tenants);
+    hash_clear(&registry->runners);
     heap_clear(&registry->reaper.deletions);
     lock_destroy(&registry->lock);
     registry->magic = 0;
@@ -252,6 +253,7 @@ static void turn_away_all(struct registry *registry)
     registry_lock(registry);
     registry->is_stopping = true;
     room_fail_all(registry, &err);
+    runs_fail_all(registry, &err);
     for (struct list *node = registry->containers.next; node != &registry->containers;
          node = node->next) {
         struct container *container = INDEX_OWNER(node, struct container, in_registry);

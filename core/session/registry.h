@@ -31,6 +31,7 @@ struct registry_options {
     size_t per_identity;         /* session containers an identity: 10 */
     size_t max_containers;       /* all containers an identity: 100 */
     size_t max_containers_total; /* 1000 */
+    size_t runs_per_identity;    /* runs of code at a time an identity; 0: as many as it likes */
     int64_t wait_ms;             /* longest wait for room: 10 s */
     int64_t create_ms;           /* deadline of a creation: 60 s */
     int64_t destroy_ms;          /* deadline of one deletion: 15 s */

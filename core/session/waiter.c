@@ -62,7 +62,7 @@ static void waiter_settle(struct waiter *waiter, enum waiter_state state)
 
 void waiter_grant(struct waiter *waiter, struct container *container)
 {
-    waiter->container = container_ref(container);
+    waiter->container = container == NULL ? NULL : container_ref(container);
     waiter_settle(waiter, WAITER_GRANTED);
 }
 

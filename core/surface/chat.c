@@ -78,6 +78,13 @@ static void chat_free(struct surface_exchange *exchange)
     free(chat);
 }
 
+static size_t chat_turn_bytes(const struct surface_exchange *exchange)
+{
+    const struct chat_turn *turn = chat_of_const(exchange)->turn;
+    const struct sse_reader *reader = &turn->reader;
+    return turn->kept_bytes + turn->json.len + turn->held.len + reader->line.len + reader->data.len;
+}
+
 static bool chat_turn_is_done(const struct surface_exchange *exchange)
 {
     const struct chat_turn *turn = chat_of_const(exchange)->turn;
@@ -128,6 +135,7 @@ const struct surface surface_chat = {
     .free = chat_free,
     .wants_stream = chat_wants_stream,
     .turn_is_done = chat_turn_is_done,
+    .turn_bytes = chat_turn_bytes,
     .runs_nothing = chat_runs_nothing,
     .turn_request = chat_turn_request,
     .turn_begin = chat_turn_begin,

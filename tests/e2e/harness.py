@@ -154,7 +154,7 @@ class Gateway:
     """One running `sandgate serve`."""
 
     def __init__(self, test, config, env=None, journals=(), upstream_ports=(), serve=True, arguments=(), prefix=(),
-                 readable=False, pass_fds=()):
+                 readable=False, pass_fds=(), binary=BINARY):
         self.test = test
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-e2e-", dir=test.folder))
         self.config_path = self.folder / "config.yaml"
@@ -171,7 +171,7 @@ class Gateway:
         self.was_told = False  # to end
         self.port = 0
         # `--pdeathsig` last, for changing the user clears it: a test program that is killed leaves no gateway behind.
-        command = [*prefix, shutil.which("setpriv"), "--pdeathsig", "KILL", *UNDER, str(BINARY), "serve",
+        command = [*prefix, shutil.which("setpriv"), "--pdeathsig", "KILL", *UNDER, str(binary), "serve",
                    "--config", str(self.config_path), *(arguments or ("--listen", "127.0.0.1:0"))]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
@@ -446,9 +446,9 @@ class E2E(unittest.TestCase):
         print(f"measured: {what}: {seconds * 1000:.1f} ms", file=sys.stderr)
 
 
-def run(*arguments, config=None, env=None):
+def run(*arguments, config=None, env=None, binary=BINARY):
     """Runs the command line to its end: (exit code, standard output, standard error)."""
-    command = [str(BINARY), *arguments]
+    command = [str(binary), *arguments]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
                           env={**E2E.environment(), **(env or {})}, cwd=config)
     for word in SANITIZER_WORDS:

@@ -131,6 +131,14 @@ sessions: { idle_timeout: 10, id_from: [user] }
         for offer in ("requested", "always", "{ models: [a, b*] }"):
             self.assertEqual(self.check(GOOD.replace("sandbox: box }", f"sandbox: box, offer: {offer} }}"))[0], 0)
 
+    def test_the_memory_budget_is_a_part_or_a_size(self):
+        for value in ("1%", "100%", "1MiB", "512MiB"):
+            self.assertEqual(self.check(f"server: {{ memory_budget: {value} }}\n" + GOOD)[0], 0, value)
+        for value in ("0%", "101%", "99999999999999999999%", "-5%", "5 %", "half", "1023KiB", "25", ""):
+            self.check_one(f"server: {{ memory_budget: \"{value}\" }}\n" + GOOD,
+                           r"^F:1:26: server: 'memory_budget' must be 1% to 100%, or a size of at least 1MiB such as 2GiB, "
+                           f"not '{value}'")
+
     def test_keys(self):
         def auth(entry):
             return f"auth:\n  keys:\n    - {entry}\nupstreams:\n" + UPSTREAM

@@ -32,8 +32,8 @@ struct fixture {
     sem_t drained;
     int code; /* that it saw */
     char message[ERROR_MESSAGE_BYTES];
-    struct buf body; /* that it read */
-    uint64_t bytes;
+    struct buf body;      /* that it read */
+    uint64_t bytes;       /* written, or held for requests when the body was read */
     struct fiber *parked; /* of /wait */
     struct loop_task task;
 };
@@ -168,12 +168,23 @@ static inline void handle_read(struct http_exchange *exchange)
     struct sg_error err = {0};
     buf_reset(&fixture.body);
     int code = http_read_body(exchange, LIMIT_BODY_BYTES, &fixture.body, &err);
+    fixture.bytes = admission_bytes();
     if (code == 0) {
         (void)http_answer(exchange, 200, NULL, 0, STR("read"), &err);
     } else if (code != SG_E_CANCELLED) {
         (void)http_answer(exchange, error_status(&err), NULL, 0, str_of(err.message), &err);
     }
     note(code, &err);
+}
+
+/* Reads a body on account of identity "a". */
+static inline void handle_account(struct http_exchange *exchange)
+{
+    struct account account = {0};
+    account_open(&account, STR("a"));
+    http_body_account(exchange, &account);
+    handle_read(exchange);
+    account_close(&account);
 }
 
 static inline void handle(void *ctx, struct http_exchange *exchange)
@@ -201,6 +212,8 @@ static inline void handle(void *ctx, struct http_exchange *exchange)
         handle_late(exchange);
     } else if (str_is(path, "/read")) {
         handle_read(exchange);
+    } else if (str_is(path, "/account")) {
+        handle_account(exchange);
     } else if (str_is(path, "/empty")) {
         (void)http_answer(exchange, 204, NULL, 0, STR(""), &err);
     } else if (!str_is(path, "/silent")) {

@@ -124,6 +124,42 @@ static void a_plugins_line_names_plugin_instance_and_request(void)
     close(log_fds[1]);
 }
 
+/* ---- who asks ---- */
+
+static int ask_identity(const struct instance *i, struct sg_call *call, void *arguments,
+                        struct sg_error *err)
+{
+    (void)i, (void)err;
+    const char *identity = host->identity(call);
+    CU_ASSERT_EQUAL(identity == NULL, arguments == NULL);
+    CU_ASSERT_TRUE(identity == NULL || strcmp(identity, arguments) == 0);
+    return 0;
+}
+
+static void identity_fiber(void *arg)
+{
+    static const struct sg_interceptor_ops operations = {0};
+    struct sg_error err = {0};
+    struct sg_plugin plugin = {.name = "hook", .flags = instance->plugin->flags};
+    struct instance hook = {.name = "hook", .plugin = &plugin};
+    static char name[] = "team-a";
+    char *const expected[] = {NULL, name, NULL}; /* a provider's, an interceptor's, nobody's */
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        plugin.interceptor = i == 0 ? NULL : &operations;
+        struct sg_call *call = call_new(&hook, "request", NULL, NULL, DEADLINE_NONE);
+        if (i < 2) {
+            call_set_identity(call, STR("team-a"));
+        }
+        CU_ASSERT_EQUAL(call_run(call, ask_identity, expected[i], NULL, &err), 0);
+    }
+}
+
+static void interceptors_are_told_who_asks_and_providers_are_not(void)
+{
+    run_both(identity_fiber);
+}
+
 /* ---- descriptors and threads ---- */
 
 static int use_fd(const struct instance *i, struct sg_call *call, void *arguments,
@@ -541,6 +577,7 @@ static const struct test tests[] = {
     TEST(a_plugin_reads_what_an_error_says),
     TEST(an_instance_opens_and_closes_in_the_callers_fiber),
     TEST(a_call_used_on_another_thread_is_refused_and_logged),
+    TEST(interceptors_are_told_who_asks_and_providers_are_not),
 };
 
 int main(int argc, char **argv)

@@ -347,7 +347,8 @@ static void no_room_body(void)
     size_t room = admission_limit() - admission_used();
     CU_ASSERT_TRUE(admission_take(room));
     struct fetch_request request = request_of(&result, "/");
-    CU_ASSERT_EQUAL(result_fetch(&result, &request), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(result_fetch(&result, &request), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(result.err.status, 503);
     expect_message(&result, "cannot connect to @: no descriptor is left");
     CU_ASSERT_TRUE(fetch_failed_before_sending(result.fetch));
     result_clear(&result);

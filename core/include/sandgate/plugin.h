@@ -18,6 +18,7 @@
  *
  * What each minor added:
  *   1.0  the first.
+ *   1.1  sg->identity().
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -31,7 +32,7 @@ extern "C" {
 #endif
 
 #define SG_ABI_MAJOR 1
-#define SG_ABI_MINOR 0
+#define SG_ABI_MINOR 1
 #define SG_PLUGIN_MAGIC 0x53475031u /* "SGP1" */
 
 #if defined(__GNUC__)
@@ -324,6 +325,9 @@ struct sg_host {
     /* What fail() wrote: after a nested call that failed, why it did. "" if nothing was written; until it is written
      * again. */
     const char *(*message)(const struct sg_error *);
+    /* 1.1. For interceptors: who asks, the name of the key's entry in the configuration; "anonymous" where authentication
+     * is off. NULL in all other calls: providers are not told. */
+    const char *(*identity)(struct sg_call *);
 };
 
 /* ---- the plugin ------------------------------------------------------------------------------------------------ */

@@ -1,0 +1,195 @@
+/* Relief: where descriptors run short, what is idle is closed on all loops, what is busy never, and who waits for room
+ * gets it. The descriptors that others hold are taken of admission by the test. */
+#include "http/admission.h"
+#include "http_fixture.h"
+
+#include <sched.h>
+
+#define ASK "GET /length HTTP/1.1\r\nHost: a\r\n\r\n"
+#define ASK_BUSY "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+
+enum { IDLE = 24 }; /* enough for both loops to have some */
+
+/* All of admission's but so many. */
+static size_t leave_room(size_t count)
+{
+    size_t most = admission_limit() - admission_used() - count;
+    CU_ASSERT_TRUE_FATAL(admission_take(most));
+    return most;
+}
+
+static int idle_client(void)
+{
+    BUF_CLEANUP struct buf got = {0};
+    int fd = client_connect();
+    client_ask(fd, ASK, "world, hello", &got);
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
+    return fd;
+}
+
+static int busy_client(void)
+{
+    int fd = client_connect();
+    client_send(fd, STR(ASK_BUSY));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.waiting), 0);
+    return fd;
+}
+
+static void expect_closed(int fd)
+{
+    BUF_CLEANUP struct buf got = {0};
+    CU_ASSERT_TRUE(client_read(fd, NULL, &got));
+    CU_ASSERT_EQUAL(got.len, 0); /* without a word */
+    (void)close(fd);
+}
+
+static void wake_parked(struct loop_task *task)
+{
+    (void)task;
+    fiber_wake(fixture.parked);
+}
+
+static void expect_served(int fd, struct loop *home)
+{
+    BUF_CLEANUP struct buf got = {0};
+    struct loop_task wake = {.run = wake_parked};
+    loop_post(home, &wake);
+    CU_ASSERT_TRUE(client_read(fd, "woken", &got));
+    CU_ASSERT_TRUE(has(&got, "HTTP/1.1 200 OK\r\n"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
+    (void)close(fd);
+}
+
+static struct loop *home_of_busy(void)
+{
+    return fiber_home(fixture.parked);
+}
+
+/* ---- what is closed ---- */
+
+static void idle_connections_of_all_loops_are_closed_and_busy_ones_never(void)
+{
+    int idle[IDLE];
+    fixture_begin(2, NULL);
+    for (int i = 0; i < IDLE; i++) {
+        idle[i] = idle_client();
+    }
+    int busy = busy_client();
+    struct loop *home = home_of_busy();
+    size_t taken = leave_room(1);
+    admission_relieve(IDLE);
+    for (int i = 0; i < IDLE; i++) {
+        expect_closed(idle[i]);
+    }
+    while (http_server_connections(fixture.server) > 1) {
+        (void)sched_yield();
+    }
+    admission_relieve(IDLE); /* nothing idle is left */
+    expect_served(busy, home);
+    admission_give(taken);
+    fixture_end();
+    CU_ASSERT_EQUAL(admission_used(), 0);
+}
+
+static void far_from_the_limit_nothing_is_closed(void)
+{
+    BUF_CLEANUP struct buf got = {0};
+    fixture_begin(1, NULL);
+    int fd = idle_client();
+    admission_relieve(1);
+    client_ask(fd, ASK, "world, hello", &got);
+    CU_ASSERT_TRUE(has(&got, "HTTP/1.1 200 OK\r\n"));
+    (void)close(fd);
+    fixture_end();
+}
+
+/* ---- who waits ---- */
+
+static bool has_room;
+
+static void take_in_fiber(void *arg)
+{
+    (void)arg;
+    has_room = admission_take_waiting(1);
+    if (has_room) {
+        admission_give(1);
+    }
+    CU_ASSERT_EQUAL(sem_post(&fixture.drained), 0);
+}
+
+static void take_on_loop(struct loop_task *task)
+{
+    struct sg_error err = {0};
+    (void)task;
+    CU_ASSERT_EQUAL(fiber_start(loop_self(), "take", take_in_fiber, NULL, NULL, &err), 0);
+}
+
+static bool take_waiting(void)
+{
+    struct loop_task task = {.run = take_on_loop};
+    loop_post(fixture.loops[0], &task);
+    CU_ASSERT_EQUAL(sem_wait(&fixture.drained), 0);
+    return has_room;
+}
+
+static void who_waits_for_room_gets_that_of_an_idle_connection(void)
+{
+    fixture_begin(2, NULL);
+    int fd = idle_client();
+    size_t taken = leave_room(0);
+    CU_ASSERT_TRUE(take_waiting());
+    expect_closed(fd);
+    admission_give(taken);
+    fixture_end();
+}
+
+static void where_all_are_busy_there_is_no_room(void)
+{
+    fixture_begin(1, NULL);
+    int busy = busy_client();
+    struct loop *home = home_of_busy();
+    size_t taken = leave_room(0);
+    CU_ASSERT_FALSE(take_waiting());
+    expect_served(busy, home);
+    admission_give(taken);
+    CU_ASSERT_TRUE(take_waiting());
+    fixture_end();
+}
+
+static void more_than_there_is_at_all_is_refused(void)
+{
+    CU_ASSERT_FALSE(admission_await(admission_limit() + 1));
+    size_t taken = leave_room(0);
+    CU_ASSERT_FALSE(admission_await(1)); /* without a server nothing is idle, and nobody waits */
+    admission_give(taken);
+    CU_ASSERT_TRUE(admission_await(1));
+    CU_ASSERT_EQUAL(admission_used(), 0);
+}
+
+static void a_new_client_has_the_place_of_an_idle_one(void)
+{
+    fixture_begin(1, NULL);
+    int idle = idle_client(), other = idle_client();
+    size_t taken = leave_room(0);
+    int fresh = idle_client(); /* is served */
+    expect_closed(idle);       /* the longest idle, which had to go */
+    admission_give(taken);
+    (void)close(other), (void)close(fresh);
+    fixture_end();
+}
+
+static const struct test tests[] = {
+    TEST(idle_connections_of_all_loops_are_closed_and_busy_ones_never),
+    TEST(far_from_the_limit_nothing_is_closed),
+    TEST(who_waits_for_room_gets_that_of_an_idle_connection),
+    TEST(where_all_are_busy_there_is_no_room),
+    TEST(more_than_there_is_at_all_is_refused),
+    TEST(a_new_client_has_the_place_of_an_idle_one),
+};
+
+int main(int argc, char **argv)
+{
+    log_catch();
+    (void)admission_init(64);
+    return run_tests("http_relief", tests, COUNT_OF(tests), argc, argv);
+}
