@@ -57,7 +57,7 @@ static int not_understood(struct sg_error *err)
 {
     char cause[sizeof err->message];
     memcpy(cause, err->message, sizeof cause);
-    return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer cannot be understood: %s",
+    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer cannot be understood: %s",
                      cause);
 }
 
@@ -239,7 +239,7 @@ static int chunk_take(struct chat *chat, const struct chat_chunk *chunk, struct 
         chat_calls_release(chat, false, out);
     }
     if (turn->held.overflow) {
-        return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is larger than %zu MiB",
                          LIMIT_BODY_BYTES / MIB);
     }
     return SG_OK;
@@ -283,7 +283,7 @@ static int stream_feed(struct chat *chat, struct str bytes, struct buf *out, str
         int got = sse_reader_feed(&turn->reader, bytes, &used, &event);
         if (got < 0) {
             return error_set(err, SG_E_UNAVAILABLE,
-                             "the upstream sent an event of more than %zu MiB",
+                             "The upstream sent an event of more than %zu MiB",
                              LIMIT_SSE_EVENT_BYTES / MIB);
         }
         bytes = (struct str){bytes.data + used, bytes.len - used};
@@ -303,7 +303,7 @@ int chat_turn_feed(struct surface_exchange *exchange, struct str bytes, struct b
         return stream_feed(chat, bytes, out, err);
     }
     if (!buf_append_str(&chat->turn->json, bytes)) {
-        return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is larger than %zu MiB",
                          LIMIT_BODY_BYTES / MIB);
     }
     return SG_OK;
@@ -394,7 +394,7 @@ static int turn_read_end(struct chat *chat, struct buf *out, struct sg_error *er
     int code = turn->whole ? SG_OK : stream_feed(chat, STR("\n\n"), out, err);
     if (code == SG_OK && !turn->whole) {
         code = error_set(err, SG_E_UNAVAILABLE,
-                         "the upstream's stream ended before its answer was whole");
+                         "The upstream's stream ended before its answer was whole");
     }
     return code;
 }

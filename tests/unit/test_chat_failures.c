@@ -36,12 +36,12 @@ static void expect_failure(const char *sse, int code, int status, const char *me
 
 static void a_stream_that_is_cut_runs_nothing(void)
 {
-    const char *message = "the upstream's stream ended before its answer was whole";
+    const char *message = "The upstream's stream ended before its answer was whole";
     expect_failure("", SG_E_UNAVAILABLE, 502, message);
     expect_failure(ROLE TEXT("a"), SG_E_UNAVAILABLE, 502, message);
     expect_failure(ROLE CALL("0", "a", "code_interpreter", "{}"), SG_E_UNAVAILABLE, 502, message);
     expect_failure("data: {\"choices\":[{\"delta\":{}, \"finish", SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: invalid JSON at byte 25: the "
+                   "The upstream's answer cannot be understood: invalid JSON at byte 25: the "
                    "string has no closing quote");
 }
 
@@ -64,7 +64,7 @@ static void an_error_event_carries_the_upstreams_message(void)
     expect_failure("event: error\ndata: {\"message\":\"named\"}\n\n", SG_E_UNAVAILABLE, 502,
                    "named");
     expect_failure("data: {\"error\":{}}\n\n", SG_E_UNAVAILABLE, 502,
-                   "the upstream reports an error without a message");
+                   "The upstream reports an error without a message");
 }
 
 static void the_code_of_an_upstreams_error_is_kept(void)
@@ -82,16 +82,16 @@ static void what_is_no_chunk_is_not_understood(void)
 {
     expect_failure(
         "data: hello\n\n", SG_E_UNAVAILABLE, 502,
-        "the upstream's answer cannot be understood: invalid JSON at byte 0: expected a value");
+        "The upstream's answer cannot be understood: invalid JSON at byte 0: expected a value");
     expect_failure("data: [1]\n\n", SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: it is no JSON object");
+                   "The upstream's answer cannot be understood: it is no JSON object");
     expect_failure(CHUNK("{\"tool_calls\":{}}"), SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: tool_calls is no array");
+                   "The upstream's answer cannot be understood: tool_calls is no array");
     expect_failure(CHUNK("{\"tool_calls\":[1]}"), SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: a tool call that is no object");
+                   "The upstream's answer cannot be understood: a tool call that is no object");
     expect_failure(
         CHUNK("{\"content\":\"a\",\"content\":\"b\"}"), SG_E_UNAVAILABLE, 502,
-        "the upstream's answer cannot be understood: duplicate key 'content' in a message");
+        "The upstream's answer cannot be understood: duplicate key 'content' in a message");
 }
 
 static void too_many_calls_and_fields_are_refused(void)
@@ -109,11 +109,11 @@ static void too_many_calls_and_fields_are_refused(void)
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, calls.data), SG_E_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the upstream's answer cannot be understood: more than 128 tool calls in one turn");
+        "The upstream's answer cannot be understood: more than 128 tool calls in one turn");
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, fields.data), SG_E_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the upstream's answer cannot be understood: more than 64 fields in a message");
+        "The upstream's answer cannot be understood: more than 64 fields in a message");
 }
 
 static void a_failed_attempt_is_forgotten(void)
@@ -158,7 +158,7 @@ static void held_text_is_bounded(void)
         code = surface_chat.turn_feed(b.exchange, buf_str(&text), &b.out, &b.err);
     }
     CU_ASSERT_EQUAL(code, SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
 }
 
 static void an_event_over_its_bound_is_refused(void)
@@ -172,7 +172,7 @@ static void an_event_over_its_bound_is_refused(void)
     }
     buf_puts(&text, "\"}\n\n");
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, text.data), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream sent an event of more than 8 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream sent an event of more than 8 MiB");
 }
 
 static void a_plain_answer_over_its_bound_is_refused(void)
@@ -184,7 +184,7 @@ static void a_plain_answer_over_its_bound_is_refused(void)
         buf_putc(&text, ' ');
     }
     CU_ASSERT_EQUAL(bench_try_turn(&b, false, text.data), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
 }
 
 static void results_too_large_for_a_request_are_refused(void)
@@ -202,7 +202,29 @@ static void results_too_large_for_a_request_are_refused(void)
                     SG_E_LIMIT);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the request for the next turn, with the results of its tools, is larger than 32 MiB");
+        "The request for the next turn, with the results of its tools, is larger than 32 MiB.");
+    CU_ASSERT_EQUAL(b.err.status, 413);
+    CU_ASSERT_STRING_EQUAL(b.err.reason, "request_too_large");
+}
+
+/* Nothing has run: the status tells client libraries that a repetition is no use. */
+static void a_request_that_grows_too_large_by_what_is_added_is_refused(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    BUF_CLEANUP struct buf body = {0};
+    buf_puts(&body, "{\"model\":\"m\",\"tools\":[" CODE_TOOL
+                    "],\"messages\":[{\"role\":\"user\",\"content\":\"");
+    while (body.len < (32 << 20) - 5) {
+        buf_putc(&body, 'x');
+    }
+    buf_puts(&body, "\"}]}");
+    bench_open(&b, body.data);
+    struct surface_turn_options options = {0};
+    CU_ASSERT_EQUAL(surface_chat.turn_request(b.exchange, &options, &b.request, &b.err),
+                    SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(b.err.message,
+                           "The request, with what the gateway adds to it, is larger than 32 MiB.");
+    CU_ASSERT_EQUAL(b.err.status, 413);
 }
 
 static void an_absurd_id_is_not_repeated(void)
@@ -240,6 +262,7 @@ static const struct test tests[] = {
     TEST(an_event_over_its_bound_is_refused),
     TEST(a_plain_answer_over_its_bound_is_refused),
     TEST(results_too_large_for_a_request_are_refused),
+    TEST(a_request_that_grows_too_large_by_what_is_added_is_refused),
     TEST(an_absurd_id_is_not_repeated),
 };
 
