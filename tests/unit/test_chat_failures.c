@@ -187,15 +187,21 @@ static void a_plain_answer_over_its_bound_is_refused(void)
     CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
 }
 
+static void fill(struct buf *buf, size_t bytes)
+{
+    char *room = buf_reserve(buf, bytes);
+    CHECK(room != NULL);
+    memset(room, 'x', bytes);
+    buf_commit(buf, bytes);
+}
+
 static void results_too_large_for_a_request_are_refused(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
     bench_open(&b, STREAM_BODY);
     bench_turn(&b, ROLE RUN_42);
     BUF_CLEANUP struct buf text = {0};
-    for (size_t i = 0; i < 33 << 20; i++) {
-        buf_putc(&text, 'r');
-    }
+    fill(&text, 33 << 20);
     bench_result(&b, 0, text.data);
     struct surface_turn_options options = {0};
     CU_ASSERT_EQUAL(surface_chat.turn_request(b.exchange, &options, &b.request, &b.err),
@@ -214,9 +220,7 @@ static void a_request_that_grows_too_large_by_what_is_added_is_refused(void)
     BUF_CLEANUP struct buf body = {0};
     buf_puts(&body, "{\"model\":\"m\",\"tools\":[" CODE_TOOL
                     "],\"messages\":[{\"role\":\"user\",\"content\":\"");
-    while (body.len < (32 << 20) - 5) {
-        buf_putc(&body, 'x');
-    }
+    fill(&body, (32 << 20) - 5 - body.len);
     buf_puts(&body, "\"}]}");
     bench_open(&b, body.data);
     struct surface_turn_options options = {0};
