@@ -68,8 +68,9 @@ static const struct command commands[] = {
      "  --sandbox NAME  an entry of 'sandboxes'\n"
      "  --config FILE   default config.yaml; checked as a whole, but only this sandbox is opened\n"
      "\n"
-     "Exit codes: 0; 1 the code raised; 2 the command line is wrong; 3 the sandbox or the file of\n"
-     "its configuration failed; 128 and the signal's number, when it was interrupted.\n",
+     "Exit codes: 0; 1 the code raised; 2 the command line is wrong (no sandbox of that name,\n"
+     "code that cannot be read); 3 the sandbox or the configuration file failed; 128 and the\n"
+     "signal's number, when it was interrupted.\n",
      command_run, "cs", ARGUMENT_OPTIONAL},
     {"keygen",
      "usage: sandgate keygen [--name NAME]\n"

@@ -51,6 +51,20 @@ check_port() {
     port_is_free || fail "port $port at 127.0.0.1 is in use by another program: end it, or choose another: PORT=$((port + 1)) $0"
 }
 
+check_upstream() { # asked by a bare connection, as any answer of it will do
+    local rest=${UPSTREAM#*://} host upstream_port=80
+    [[ $UPSTREAM == https://* ]] && upstream_port=443
+    rest=${rest%%[/?#]*}
+    rest=${rest##*@}
+    host=$rest
+    if [[ $rest =~ ^(.*):([0-9]+)$ ]]; then
+        host=${BASH_REMATCH[1]} upstream_port=${BASH_REMATCH[2]}
+    fi
+    host=${host#[} host=${host%]}
+    timeout 10 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$host" "$upstream_port" 2>/dev/null ||
+        fail "nobody answers at $host port $upstream_port, where UPSTREAM points: start the model server, or correct UPSTREAM"
+}
+
 install_build() { # sets `binary` and `examples`
     if [[ $(id -u) != 0 ]]; then
         binary=$project/build/bin/sandgate examples=$project/examples
@@ -145,6 +159,18 @@ what_happened() {
     say "From nothing to here it took $SECONDS s."
 }
 
+how_to_go_on() {
+    cat <<TEXT
+
+The program is $binary; nothing was put on the PATH. From here to a gateway of your own:
+
+  cp $project/config.yaml.example config.yaml     then say in it where your models are, and what else differs
+  $binary keygen --name team-a     a key for a client, and the line for auth.keys that makes the gateway know it
+  $binary check --config config.yaml
+  $binary serve --config config.yaml
+TEXT
+}
+
 what_to_try() {
     cat <<TEXT
 
@@ -163,11 +189,14 @@ or from Python (python3 -m pip install openai):
       messages=[{"role": "user", "content": "Run this Python code and tell me the result: print(6 * 7)"}])
   print(answer.choices[0].message.content)
 
-Each request that comes is one line below:
 TEXT
+    how_to_go_on
+    say ""
+    say "Each request that comes is one line below:"
 }
 
 offline=
+[[ -z ${UPSTREAM-} ]] || check_upstream
 check_port
 install_missing build run quickstart
 if [[ -e $project/build/CMakeCache.txt ]]; then
@@ -210,6 +239,7 @@ if [[ -n $once ]]; then
     wait "$log_copy"
     ((ended_with == 0)) || fail "the gateway ended with code $ended_with"
     say "The gateway has ended; all of its containers are deleted."
+    how_to_go_on
     exit 0
 fi
 what_to_try

@@ -130,6 +130,13 @@ void log_int(struct log_line *line, const char *key, int64_t value)
     log_str(line, key, (struct str){text, (size_t)len});
 }
 
+void log_count(struct log_line *line, const char *key, int64_t value)
+{
+    if (value >= 0) {
+        log_int(line, key, value);
+    }
+}
+
 void log_end(struct log_line *line)
 {
     if (!line->wanted) {

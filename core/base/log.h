@@ -32,6 +32,7 @@ void log_begin(struct log_line *, enum sg_level, const char *event);
 void log_str(struct log_line *, const char *key, struct str value);
 void log_text(struct log_line *, const char *key, const char *value); /* NULL: left out */
 void log_int(struct log_line *, const char *key, int64_t value);
+void log_count(struct log_line *, const char *key, int64_t value); /* negative: unknown, left out */
 void log_end(struct log_line *);
 
 #endif

@@ -160,8 +160,8 @@ static void turn_log(const struct request *r, const struct surface_turn *turn, i
     log_text(&line, "request", r->id);
     log_int(&line, "turn", r->turns);
     log_int(&line, "calls", (int64_t)turn->calls_count);
-    log_int(&line, "input_tokens", turn->usage.input_tokens);
-    log_int(&line, "output_tokens", turn->usage.output_tokens);
+    log_count(&line, "input_tokens", turn->usage.input_tokens);
+    log_count(&line, "output_tokens", turn->usage.output_tokens);
     log_int(&line, "ms", clock_ms() - began_ms);
     log_end(&line);
 }

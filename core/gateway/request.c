@@ -145,8 +145,8 @@ static void request_log(struct request *r, int64_t us)
         struct surface_usage usage = r->route.surface->usage(r->talk);
         log_int(&line, "turns", r->turns);
         log_int(&line, "runs", r->calls_run);
-        log_int(&line, "input_tokens", usage.input_tokens);
-        log_int(&line, "output_tokens", usage.output_tokens);
+        log_count(&line, "input_tokens", usage.input_tokens);
+        log_count(&line, "output_tokens", usage.output_tokens);
     }
     struct str client_id = http_head_get(head, "x-request-id");
     if (client_id.len > 0) {

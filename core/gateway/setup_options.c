@@ -77,7 +77,8 @@ const struct sg_option upstream_options[] = {
 
 const struct sg_option sandbox_options[] = {
     NAME_OPTION(struct sandbox_text),
-    PLUGIN_OPTION(struct sandbox_text, SG_REQUIRED, "The sandbox provider: mock, local, e2b …"),
+    PLUGIN_OPTION(struct sandbox_text, SG_REQUIRED,
+                  "The sandbox provider: local, mock, or one of your own."),
     {.name = "run_timeout",
      .type = SG_DURATION,
      SG_FIELD(struct sandbox_text, run_timeout_ms),
@@ -98,12 +99,14 @@ const struct sg_option sandbox_options[] = {
 
 const struct sg_option search_options[] = {
     NAME_OPTION(struct search_text),
-    PLUGIN_OPTION(struct search_text, SG_REQUIRED, "The search provider: mock, searxng …"),
+    PLUGIN_OPTION(struct search_text, SG_REQUIRED,
+                  "The search provider: mock, or one of your own."),
     {0},
 };
 
 const struct sg_option interceptor_options[] = {
-    PLUGIN_OPTION(struct interceptor_text, SG_REQUIRED, "The interceptor: code_interpreter …"),
+    PLUGIN_OPTION(struct interceptor_text, SG_REQUIRED,
+                  "The interceptor: code_interpreter, or one of your own."),
     {.name = "name",
      .type = SG_STRING,
      SG_FIELD(struct interceptor_text, name),

@@ -281,6 +281,18 @@ static struct edit edit_begin(struct chat *chat, const struct surface_turn_optio
     return edit;
 }
 
+/* 413, which no client library repeats by itself: the same request would be too large again. */
+static int too_large(const struct chat *chat, struct sg_error *err)
+{
+    error_set(err, SG_E_LIMIT, "The request%s is larger than %zu MiB.",
+              chat->turns > 0 ? " for the next turn, with the results of its tools,"
+                              : ", with what the gateway adds to it,",
+              LIMIT_BODY_BYTES / MIB);
+    err->status = 413;
+    (void)snprintf(err->reason, sizeof err->reason, "request_too_large"); /* fits */
+    return SG_E_LIMIT;
+}
+
 int chat_turn_request(struct surface_exchange *exchange, const struct surface_turn_options *options,
                       struct buf *ret, struct sg_error *err)
 {
@@ -303,10 +315,7 @@ int chat_turn_request(struct surface_exchange *exchange, const struct surface_tu
                  !edit.added.overflow;
     buf_clear(&edit.added);
     if (!whole || ret->len - before > LIMIT_BODY_BYTES) {
-        return error_set(err, SG_E_LIMIT,
-                         "the request for the next turn, with the results of its tools, is larger "
-                         "than %zu MiB",
-                         LIMIT_BODY_BYTES / MIB);
+        return too_large(chat, err);
     }
     return SG_OK;
 }

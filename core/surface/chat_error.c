@@ -108,7 +108,7 @@ static int report(const struct json_member *members, size_t count, struct arena 
                   struct sg_error *err)
 {
     const struct json_member *message = chat_find(members, count, "message", JSON_STRING);
-    struct str text = message == NULL ? STR("the upstream reports an error without a message")
+    struct str text = message == NULL ? STR("The upstream reports an error without a message")
                                       : json_text_of(message->value, arena);
     int status = status_of(json_find(members, count, "code"), arena);
     if (status == 0) {
@@ -132,7 +132,7 @@ int chat_upstream_error(const struct json_text *text, bool is_error_event, struc
         struct json_member *members = NULL;
         size_t count = 0;
         int code = json_members(error->value, "error", arena, &members, &count, err);
-        return code != SG_OK ? error_set(err, SG_E_UNAVAILABLE, "the upstream reports an error")
+        return code != SG_OK ? error_set(err, SG_E_UNAVAILABLE, "The upstream reports an error")
                              : report(members, count, arena, err);
     }
     if (error != NULL && error->value.type == JSON_STRING) {

@@ -65,6 +65,13 @@ static int own_name_read(struct chat_entry *entry, struct str type, const char *
     return code;
 }
 
+/* {"type":"code_interpreter","container":"cntr_…"} means variables and files of before: to run in a fresh container
+ * would be worse than to refuse. Whether there is one of that id makes no difference, so none can be probed for. */
+static bool names_container(const struct json_member *members, size_t count, struct arena *arena)
+{
+    return str_starts(text_member(members, count, "container", arena), STR("cntr_"));
+}
+
 static int entry_read(struct chat_request *request, size_t i, struct arena *arena,
                       struct sg_error *err)
 {
@@ -73,7 +80,7 @@ static int entry_read(struct chat_request *request, size_t i, struct arena *aren
     if (entry->value.type != JSON_OBJECT) {
         return SG_OK;
     }
-    char where[32];
+    char where[48];
     (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
     struct json_member *members = NULL;
     size_t count = 0;
@@ -86,6 +93,12 @@ static int entry_read(struct chat_request *request, size_t i, struct arena *aren
         return own_name_read(entry, type, where, members, count, arena, err);
     }
     entry->offer = offer_find(request, type);
+    if (entry->offer >= 0 && names_container(members, count, arena)) {
+        (void)snprintf(where, sizeof where, "tools[%zu].container", i); /* fits */
+        return error_set_param(err, SG_E_INVALID, where,
+                               "A container cannot be named in a chat request; "
+                               "metadata.session_id says whose variables and files it finds.");
+    }
     const struct json_member *cache = json_find(members, count, "cache_control");
     if (entry->offer >= 0 && cache != NULL) {
         entry->cache_control = cache->value.raw;
@@ -101,7 +114,7 @@ static int entries_list(struct chat_request *request, struct json_value tools, s
     size_t count = 0;
     while (json_walk_element(&walk, &value)) {
         if (++count > LIMIT_TOOLS) {
-            return error_set_param(err, SG_E_INVALID, "tools", "more than %d tools", LIMIT_TOOLS);
+            return error_set_param(err, SG_E_INVALID, "tools", "More than %d tools", LIMIT_TOOLS);
         }
     }
     request->entries = arena_get(arena, (count + 1) * sizeof *request->entries);

@@ -54,7 +54,7 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
 
 static int too_large(struct sg_error *err)
 {
-    return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer is larger than %zu MiB",
+    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is larger than %zu MiB",
                      LIMIT_BODY_BYTES / MIB);
 }
 
@@ -66,7 +66,7 @@ static int not_understood(struct sg_error *err)
     }
     char cause[sizeof err->message];
     memcpy(cause, err->message, sizeof cause);
-    return error_set(err, SG_E_UNAVAILABLE, "the upstream's answer cannot be understood: %s",
+    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer cannot be understood: %s",
                      cause);
 }
 
@@ -284,7 +284,7 @@ static int stream_feed(struct chat *chat, struct str bytes, struct buf *out, str
     int code = SG_OK;
     turn->stream_bytes += bytes.len;
     if (turn->stream_bytes > LIMIT_TURN_BYTES) {
-        return error_set(err, SG_E_UNAVAILABLE, "the upstream's stream is larger than %zu MiB",
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's stream is larger than %zu MiB",
                          LIMIT_TURN_BYTES / MIB);
     }
     while (bytes.len > 0 && code == SG_OK) {
@@ -293,7 +293,7 @@ static int stream_feed(struct chat *chat, struct str bytes, struct buf *out, str
         int got = sse_reader_feed(&turn->reader, bytes, &used, &event);
         if (got < 0) {
             return error_set(err, SG_E_UNAVAILABLE,
-                             "the upstream sent an event of more than %zu MiB",
+                             "The upstream sent an event of more than %zu MiB",
                              LIMIT_SSE_EVENT_BYTES / MIB);
         }
         bytes = (struct str){bytes.data + used, bytes.len - used};
@@ -400,7 +400,7 @@ static int turn_read_end(struct chat *chat, struct buf *out, struct sg_error *er
     int code = turn->whole ? SG_OK : stream_feed(chat, STR("\n\n"), out, err);
     if (code == SG_OK && !turn->whole) {
         code = error_set(err, SG_E_UNAVAILABLE,
-                         "the upstream's stream ended before its answer was whole");
+                         "The upstream's stream ended before its answer was whole");
     }
     return code;
 }

@@ -39,12 +39,14 @@ static const struct sg_option options[] = {
 };
 
 static const char description[] =
-    "Runs Python code in a sandbox and returns what it prints. State is kept: variables, imports "
-    "and files of earlier calls in this conversation's session are still there. Print what you "
-    "need to see; the value of the last expression is shown too, and plots are displayed to the "
-    "user. Files written to the working directory are kept. There is no network access unless the "
-    "sandbox was set up with it. Use it for exact calculation, data analysis, text processing "
-    "and files.";
+    "Runs Python code in a sandbox and returns what it prints and the value of the last "
+    "expression. Print what you need to see. Variables, imports and files of earlier calls in this "
+    "session are normally still there; make again what is missing. The user sees only what you "
+    "write: no output, no plot and no file reaches them, so repeat results, tables and the text of "
+    "files in your answer, and give no links to files. Of a plot you too see only that it was "
+    "made; print the numbers behind it to describe it. Expect no network access: when a download "
+    "or an installation fails, do without it. Use it for exact calculation, data analysis and text "
+    "processing.";
 
 static const char parameters[] =
     "{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\",\"description\":"
@@ -204,7 +206,7 @@ static const struct sg_interceptor_ops operations = {.tools = tools};
 
 static const struct sg_plugin plugin = {
     .name = "code_interpreter",
-    .help = "Answers the hosted code interpreter: Python with state, files and plots.",
+    .help = "Answers the hosted code interpreter: Python with state, over the calls of a session.",
     .options = options,
     .config_size = sizeof(struct config),
     .open = open_instance,

@@ -9,6 +9,7 @@
 
 #define MESSAGE_BYTES 1024 /* of a failure's message and of a note */
 #define MARKER_BYTES 96    /* room for the line that says how much was cut */
+#define NOTE_BYTES 256     /* of a note within the text */
 #define DECODE_BYTES 2048  /* decoded at a time */
 
 bool report_init(struct report *r, struct sg_call *call, size_t shown)
@@ -193,13 +194,13 @@ static bool key_starts(struct json_value key, const char *prefix)
     return key.len > len + 1 && memcmp(key.data + 1, prefix, len) == 0;
 }
 
-/* One line for what is displayed to the client but cannot be told as text. */
-static void put_displayed(struct report *r, struct json_value key)
+/* One line for what cannot be told as text. Whether a client shows it is not known here, so nothing is promised. */
+static void put_unseen(struct report *r, struct json_value key)
 {
     begin_line(r);
     puts_text(r, "[");
     put_name(r, key, 64);
-    puts_text(r, " displayed]");
+    puts_text(r, ", not shown]");
 }
 
 static bool put_result(struct report *r, const char *data, size_t len)
@@ -220,7 +221,7 @@ static bool put_result(struct report *r, const char *data, size_t len)
     struct json_value key, value;
     while (json_next(&reader, &key, &value)) {
         if (key_starts(key, "image/") || (!has_text && !json_string_is(key, "text/plain"))) {
-            put_displayed(r, key);
+            put_unseen(r, key);
         }
     }
     return true;
@@ -308,7 +309,30 @@ static bool put_exception(struct report *r, const char *data, size_t len)
     return true;
 }
 
-/* Between two containers the core says what the model has to know: that earlier variables are gone. */
+/* What stands in front of everything: that earlier variables are gone. */
+static void keep_note(struct report *r, struct json_value string)
+{
+    char *note = r->note == NULL ? sg->alloc(r->call, MESSAGE_BYTES + 4) : NULL;
+    if (note != NULL) {
+        struct json_value rest = json_inside(string);
+        note[0] = '[';
+        size_t decoded = json_decode(&rest, note + 1, MESSAGE_BYTES);
+        memcpy(note + 1 + decoded, "]\n", 2);
+        r->note = note;
+        r->note_len = decoded + 3;
+    }
+}
+
+/* A line of its own at the place where it came. */
+static void put_note(struct report *r, struct json_value string)
+{
+    begin_line(r);
+    puts_text(r, "[");
+    put_name(r, string, NOTE_BYTES);
+    puts_text(r, "]");
+}
+
+/* Of what the core and the provider say of a run, the model has to know what became of its state and its processes. */
 static bool take_status(struct report *r, const char *data, size_t len)
 {
     static const char *const names[] = {"state", "note"};
@@ -316,17 +340,13 @@ static bool take_status(struct report *r, const char *data, size_t len)
     if (!json_find(data, len, names, found, 2)) {
         return false;
     }
-    if (r->note != NULL || !json_string_is(found[0], "lost") || !json_is_string(found[1])) {
+    if (!json_is_string(found[1])) {
         return true;
     }
-    char *note = sg->alloc(r->call, MESSAGE_BYTES + 4);
-    if (note != NULL) {
-        struct json_value rest = json_inside(found[1]);
-        note[0] = '[';
-        size_t decoded = json_decode(&rest, note + 1, MESSAGE_BYTES);
-        memcpy(note + 1 + decoded, "]\n", 2);
-        r->note = note;
-        r->note_len = decoded + 3;
+    if (json_string_is(found[0], "lost")) {
+        keep_note(r, found[1]);
+    } else if (json_string_is(found[0], "memory")) {
+        put_note(r, found[1]);
     }
     return true;
 }

@@ -1,8 +1,10 @@
 """The acceptance script against the shipped examples, as an operator runs it, and against a gateway with two keys."""
 import os
+import socket
 import subprocess
 
 from harness import E2E, ROOT, main
+from upstream import Status
 
 SCRIPT = ROOT / "scripts" / "acceptance.sh"
 
@@ -39,6 +41,30 @@ class Acceptance(E2E):
                               env={**os.environ, "SANDGATE_URL": gateway.url})
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("did not hold", done.stdout)
+
+    def test_no_check_holds_where_the_model_answers_with_errors(self):
+        gateway = self.serve(self.upstream(forever=Status(400, {"error": {"message": "no such luck"}})))
+        done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, timeout=300, check=False,
+                              env={**os.environ, "SANDGATE_URL": gateway.url})
+        lines = done.stdout.splitlines()
+        self.assertEqual((done.returncode, lines[-1]), (1, "8 did not hold"), done.stdout)
+        self.assertTrue(lines[0].startswith("FAIL  without the tool nothing is run: "), lines[0])
+        self.assertIn("no such luck", lines[0])
+        self.assertEqual(done.stderr, "")
+
+
+class Quickstart(E2E):
+    def test_an_upstream_where_nobody_answers_is_said_in_one_line_before_anything_is_done(self):
+        with socket.socket() as nobody:  # bound and not listening: connections are refused
+            nobody.bind(("127.0.0.1", 0))
+            port = nobody.getsockname()[1]
+            for url in (f"http://127.0.0.1:{port}/v1", f"https://user:word@127.0.0.1:{port}", f"http://[::1]:{port}/v1"):
+                done = subprocess.run([str(ROOT / "scripts" / "quickstart.sh"), "--once"], capture_output=True, text=True,
+                                      timeout=120, check=False, env={**os.environ, "UPSTREAM": url, "MODEL": "m"})
+                self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                host = "::1" if "[" in url else "127.0.0.1"
+                self.assertEqual(done.stderr, f"failed: nobody answers at {host} port {port}, where UPSTREAM points: start "
+                                              "the model server, or correct UPSTREAM\n")
 
 
 if __name__ == "__main__":

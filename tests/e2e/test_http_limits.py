@@ -93,6 +93,13 @@ class Limits(E2E):
             self.assertIn(b"32", answered.split(b"\r\n\r\n", 1)[1], "the message names the limit")
         self.assertEqual(len(self.up.requests), 1)
 
+    def test_a_body_that_grows_beyond_32_mib_by_what_is_added_is_413(self):
+        start, end = b'{"model":"mock","tools":[{"type":"code_interpreter"}],"messages":[{"role":"user","content":"', b'"}]}'
+        reply = post(self.gw, "/v1/chat/completions", start + b"a" * ((32 << 20) - len(start) - len(end)) + end)
+        self.assertEqual((reply.status, reply.error["code"], reply.error["message"]),
+                         (413, "request_too_large", "The request, with what the gateway adds to it, is larger than 32 MiB."))
+        self.assertEqual(self.up.requests, [])
+
     def test_an_announced_body_over_the_limit_is_refused_before_it_is_sent(self):
         with Wire(self.gw) as wire:
             wire.send(LINE + HOST + JSON + b"Content-Length: 9999999999\r\nExpect: 100-continue\r\n\r\n")

@@ -119,6 +119,15 @@ class Local(E2E):
         self.assertRegex(told[0], r"MemoryError|\[sandbox failed\]|memory")
         self.assertIn("alive", told[1])
 
+    def test_the_model_is_told_of_children_that_were_killed_for_their_memory(self):
+        child = ("import os, mmap\nx = 7\nchild = os.fork()\nif child == 0:\n    m = mmap.mmap(-1, 400 << 20)\n"
+                 "    for i in range(0, len(m), 4096): m[i] = 1\n    os._exit(0)\n"
+                 "print(os.WTERMSIG(os.waitpid(child, 0)[1]))")
+        _, told = self.local(child, "print(x)", sandbox={"memory": "128MiB", "disk": "32MiB"})
+        self.assertEqual(told[0].strip().splitlines(), ["9", "[processes started by the code were killed for the memory "
+                                                        "they took (limit 128MiB)]"])
+        self.assertEqual(told[1].strip(), "7", "it is told once, and the variables are there")
+
     def test_a_flood_is_stopped_and_the_model_is_told_that_it_was_the_output(self):
         _, told = self.local("x = 7\nwhile True: print('y' * 100000)", "print(x)")
         self.assertRegex(told[0], r"\[output limit\] the code printed more than 64MiB and was interrupted")

@@ -257,6 +257,14 @@ class Usage(Rules):
                 line = gateway.wait_event("request")
                 self.assertEqual((line["input_tokens"], line["output_tokens"]), ("280", "70"), "the log has the sum")
 
+    def test_tokens_that_nobody_counted_are_left_out_of_the_log(self):
+        calls = [("c", "code_interpreter", {"code": "print(1)"})]
+        gateway, _, _ = self.ask(answer(calls=calls, usage=None), answer("ok", usage=None))
+        lines = [gateway.wait_event("request"), *gateway.events("turn")]
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertEqual([key for key in line if key.endswith("_tokens")], [])
+
     def test_each_turn_and_each_tool_has_its_line(self):
         gateway, _, _ = self.ask(*self.turns(False))
         request = gateway.wait_event("request")["request"]

@@ -189,6 +189,18 @@ class Sessions(E2E):
         self.assertIn("NameError", self.run_code(gateway, "print(x)", None, A))
         self.assertIn("NameError", self.run_code(gateway, "print(x)", "t", A))
 
+    def test_a_chat_request_that_names_a_container_is_refused_and_runs_nothing(self):
+        gateway = self.model(auth=KEYS)
+        self.run_code(gateway, "x = 5", "s", A)
+        own = request(gateway, "GET", "/v1/sessions", key=A).json["data"][0]["container_id"]
+        refusals = [chat(gateway, "print(x)", key=key, tools=[{**TOOL, "container": container}])
+                    for key, container in ((A, own), (B, own), (B, "cntr_sg" + "0" * 32))]
+        self.assertEqual({(r.status, r.error["param"], r.error["message"]) for r in refusals},
+                         {(400, "tools[0].container", "A container cannot be named in a chat request; metadata.session_id "
+                                                      "says whose variables and files it finds.")})
+        self.assertEqual((len(gateway.journal.of("create")), len(gateway.journal.of("run"))), (1, 1))
+        self.assertEqual(self.run_code(gateway, "print(6)", key=A, tools=[{**TOOL, "container": {"type": "auto"}}]), "6")
+
     def c058_a_lost_container_is_replaced_and_said_so(self):
         for fault in ("die", "gone_before"):
             gateway = self.model(rules=[{"when": "kill", "fault": fault, "times": 1}])

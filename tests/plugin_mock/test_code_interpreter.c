@@ -72,7 +72,7 @@ static void the_tool_is_declared_as_models_know_it(void)
 
 static void everything_is_told_in_the_order_in_which_it_came(void)
 {
-    EXPECT_MODEL("one\ntwo\n42\n[image/png displayed]\n[file: a.csv, 12 B]\nthree",
+    EXPECT_MODEL("one\ntwo\n42\n[image/png, not shown]\n[file: a.csv, 12 B]\nthree",
                  {SG_OUT_LOG_OUT, "one\n", 0}, {SG_OUT_LOG_ERR, "two", 0},
                  {SG_OUT_RESULT, "{\"text/plain\": \"42\"}", 0},
                  {SG_OUT_RESULT, "{\"image/png\": \"AAAA\"}", 0},
@@ -82,9 +82,9 @@ static void everything_is_told_in_the_order_in_which_it_came(void)
 
 static void text_and_picture_of_one_result_are_both_told(void)
 {
-    EXPECT_MODEL("<Figure>\n[image/png displayed]",
+    EXPECT_MODEL("<Figure>\n[image/png, not shown]",
                  {SG_OUT_RESULT, "{\"image/png\": \"AA\", \"text/plain\": \"<Figure>\"}", 0});
-    EXPECT_MODEL("[text/html displayed]", {SG_OUT_RESULT, "{\"text/html\": \"<b>\"}", 0});
+    EXPECT_MODEL("[text/html, not shown]", {SG_OUT_RESULT, "{\"text/html\": \"<b>\"}", 0});
     EXPECT_MODEL("x", {SG_OUT_RESULT, "{\"text/html\": \"<b>\", \"text/plain\": \"x\"}", 0});
 }
 
@@ -140,6 +140,42 @@ static void the_loss_of_earlier_state_stands_first(void)
                  {SG_OUT_STATUS, "{\"state\":\"other\",\"note\":\"not for the model\"}", 0});
     EXPECT_MODEL("[gone]\n[no output]",
                  {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0});
+}
+
+static void what_was_killed_for_its_memory_is_told_where_it_came(void)
+{
+    EXPECT_MODEL("-9\n[processes were killed]\nlater", {SG_OUT_LOG_OUT, "-9", 0},
+                 {SG_OUT_STATUS, "{\"state\":\"memory\",\"note\":\"processes were killed\"}", 0},
+                 {SG_OUT_LOG_OUT, "\nlater", 0});
+    EXPECT_MODEL("[gone]\n[a?[b]]",
+                 {SG_OUT_STATUS, "{\"state\":\"memory\",\"note\":\"a\\n[b]\"}", 0},
+                 {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0});
+    EXPECT_MODEL("[no output]", {SG_OUT_STATUS, "{\"state\":\"memory\",\"note\":7}", 0});
+}
+
+static void what_was_killed_is_told_however_much_came_before(void)
+{
+    static char flood[40000];
+    memset(flood, 'x', sizeof flood - 1);
+    const struct event events[] = {
+        {SG_OUT_LOG_OUT, flood, 0},
+        {SG_OUT_STATUS, "{\"state\":\"memory\",\"note\":\"processes were killed\"}", 0}};
+    struct fixture f = fixture_new("1KiB");
+    CU_ASSERT_EQUAL(run(&f, events, COUNT_OF(events)), 0);
+    const char *text = call_text(f.call, SG_OUT_MODEL);
+    static const char end[] = "x\n[processes were killed]";
+    CU_ASSERT_STRING_EQUAL(text + strlen(text) - (sizeof end - 1), end);
+    fixture_free(&f);
+}
+
+/* Clients' pictures and files depend on the API form, and on chat none reach the user: the description must not say so. */
+static void the_description_promises_no_display_and_no_network(void)
+{
+    const char *text = plugin->interceptor->tools[0].description;
+    CU_ASSERT_PTR_NULL(strstr(text, "displayed"));
+    CU_ASSERT_PTR_NULL(strstr(text, "set up"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "The user sees only what you write"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "Expect no network access"));
 }
 
 static void the_client_sees_all_events_as_they_came(void)
@@ -501,6 +537,9 @@ static const struct test tests[] = {
     TEST(an_exception_is_labelled_and_its_traceback_short),
     TEST(a_long_traceback_keeps_its_end),
     TEST(the_loss_of_earlier_state_stands_first),
+    TEST(what_was_killed_for_its_memory_is_told_where_it_came),
+    TEST(what_was_killed_is_told_however_much_came_before),
+    TEST(the_description_promises_no_display_and_no_network),
     TEST(the_client_sees_all_events_as_they_came),
     TEST(events_that_are_no_json_reach_no_client),
     TEST(what_is_not_utf8_is_replaced_and_split_characters_are_joined),

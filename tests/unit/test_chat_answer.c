@@ -323,15 +323,15 @@ static void expect_failure(const char *json, int code, const char *message)
 static void what_is_no_answer_is_not_understood(void)
 {
     const char *no_choice =
-        "the upstream's answer cannot be understood: it has no choice with a message";
+        "The upstream's answer cannot be understood: it has no choice with a message";
     expect_failure("", SG_E_UNAVAILABLE,
-                   "the upstream's answer cannot be understood: invalid JSON at byte 0: the text "
+                   "The upstream's answer cannot be understood: invalid JSON at byte 0: the text "
                    "ends where a value is expected");
     expect_failure("{}", SG_E_UNAVAILABLE, no_choice);
     expect_failure("{\"choices\":[]}", SG_E_UNAVAILABLE, no_choice);
     expect_failure("{\"choices\":[{\"message\":null}]}", SG_E_UNAVAILABLE, no_choice);
     expect_failure("{\"choices\":[{\"message\":{\"content\":\"cut", SG_E_UNAVAILABLE,
-                   "the upstream's answer cannot be understood: invalid JSON at byte 34: the "
+                   "The upstream's answer cannot be understood: invalid JSON at byte 34: the "
                    "string has no closing quote");
     expect_failure("{\"error\":{\"message\":\"boom\",\"code\":500}}", SG_E_UNAVAILABLE, "boom");
 }

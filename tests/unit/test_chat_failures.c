@@ -37,12 +37,12 @@ static void expect_failure(const char *sse, int code, int status, const char *me
 
 static void a_stream_that_is_cut_runs_nothing(void)
 {
-    const char *message = "the upstream's stream ended before its answer was whole";
+    const char *message = "The upstream's stream ended before its answer was whole";
     expect_failure("", SG_E_UNAVAILABLE, 502, message);
     expect_failure(ROLE TEXT("a"), SG_E_UNAVAILABLE, 502, message);
     expect_failure(ROLE CALL("0", "a", "code_interpreter", "{}"), SG_E_UNAVAILABLE, 502, message);
     expect_failure("data: {\"choices\":[{\"delta\":{}, \"finish", SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: invalid JSON at byte 25: the "
+                   "The upstream's answer cannot be understood: invalid JSON at byte 25: the "
                    "string has no closing quote");
 }
 
@@ -65,7 +65,7 @@ static void an_error_event_carries_the_upstreams_message(void)
     expect_failure("event: error\ndata: {\"message\":\"named\"}\n\n", SG_E_UNAVAILABLE, 502,
                    "named");
     expect_failure("data: {\"error\":{}}\n\n", SG_E_UNAVAILABLE, 502,
-                   "the upstream reports an error without a message");
+                   "The upstream reports an error without a message");
 }
 
 static void the_code_of_an_upstreams_error_is_kept(void)
@@ -83,16 +83,16 @@ static void what_is_no_chunk_is_not_understood(void)
 {
     expect_failure(
         "data: hello\n\n", SG_E_UNAVAILABLE, 502,
-        "the upstream's answer cannot be understood: invalid JSON at byte 0: expected a value");
+        "The upstream's answer cannot be understood: invalid JSON at byte 0: expected a value");
     expect_failure("data: [1]\n\n", SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: it is no JSON object");
+                   "The upstream's answer cannot be understood: it is no JSON object");
     expect_failure(CHUNK("{\"tool_calls\":{}}"), SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: tool_calls is no array");
+                   "The upstream's answer cannot be understood: tool_calls is no array");
     expect_failure(CHUNK("{\"tool_calls\":[1]}"), SG_E_UNAVAILABLE, 502,
-                   "the upstream's answer cannot be understood: a tool call that is no object");
+                   "The upstream's answer cannot be understood: a tool call that is no object");
     expect_failure(
         CHUNK("{\"content\":\"a\",\"content\":\"b\"}"), SG_E_UNAVAILABLE, 502,
-        "the upstream's answer cannot be understood: duplicate key 'content' in a message");
+        "The upstream's answer cannot be understood: duplicate key 'content' in a message");
 }
 
 static void too_many_calls_and_fields_are_refused(void)
@@ -110,11 +110,11 @@ static void too_many_calls_and_fields_are_refused(void)
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, calls.data), SG_E_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the upstream's answer cannot be understood: more than 128 tool calls in one turn");
+        "The upstream's answer cannot be understood: more than 128 tool calls in one turn");
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, fields.data), SG_E_UNAVAILABLE);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the upstream's answer cannot be understood: more than 64 fields in a message");
+        "The upstream's answer cannot be understood: more than 64 fields in a message");
 }
 
 static void a_failed_attempt_is_forgotten(void)
@@ -159,7 +159,7 @@ static void held_text_is_bounded(void)
         code = surface_chat.turn_feed(b.exchange, buf_str(&text), &b.out, &b.err);
     }
     CU_ASSERT_EQUAL(code, SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
 }
 
 static void an_event_over_its_bound_is_refused(void)
@@ -173,7 +173,7 @@ static void an_event_over_its_bound_is_refused(void)
     }
     buf_puts(&text, "\"}\n\n");
     CU_ASSERT_EQUAL(bench_try_turn(&b, true, text.data), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream sent an event of more than 8 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream sent an event of more than 8 MiB");
 }
 
 /* Feeds the same piece until it is refused; how many bytes were taken. */
@@ -200,7 +200,7 @@ static void words_without_end_are_refused(void)
     buf_puts(&text, "\"}}]}\n\n");
     size_t taken = feed_without_end(&b, buf_str(&text));
     CU_ASSERT_EQUAL(b.err.code, SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
     CU_ASSERT_EQUAL(taken / text.len, 31);
 }
 
@@ -219,7 +219,7 @@ static void a_stream_that_says_nothing_is_bounded(void)
         buf_puts(&text, i == 0 ? "pp\n\n" : "\"}\n\n");
         CU_ASSERT_EQUAL(feed_without_end(&b, buf_str(&text)), LIMIT_TURN_BYTES);
         CU_ASSERT_EQUAL(b.err.code, SG_E_UNAVAILABLE);
-        CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's stream is larger than 256 MiB");
+        CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's stream is larger than 256 MiB");
     }
 }
 
@@ -232,7 +232,15 @@ static void a_plain_answer_over_its_bound_is_refused(void)
         buf_putc(&text, ' ');
     }
     CU_ASSERT_EQUAL(bench_try_turn(&b, false, text.data), SG_E_UNAVAILABLE);
-    CU_ASSERT_STRING_EQUAL(b.err.message, "the upstream's answer is larger than 32 MiB");
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer is larger than 32 MiB");
+}
+
+static void fill(struct buf *buf, size_t bytes)
+{
+    char *room = buf_reserve(buf, bytes);
+    CHECK(room != NULL);
+    memset(room, 'x', bytes);
+    buf_commit(buf, bytes);
 }
 
 static void results_too_large_for_a_request_are_refused(void)
@@ -241,16 +249,34 @@ static void results_too_large_for_a_request_are_refused(void)
     bench_open(&b, STREAM_BODY);
     bench_turn(&b, ROLE RUN_42);
     BUF_CLEANUP struct buf text = {0};
-    for (size_t i = 0; i < 33 << 20; i++) {
-        buf_putc(&text, 'r');
-    }
+    fill(&text, 33 << 20);
     bench_result(&b, 0, text.data);
     struct surface_turn_options options = {0};
     CU_ASSERT_EQUAL(surface_chat.turn_request(b.exchange, &options, &b.request, &b.err),
                     SG_E_LIMIT);
     CU_ASSERT_STRING_EQUAL(
         b.err.message,
-        "the request for the next turn, with the results of its tools, is larger than 32 MiB");
+        "The request for the next turn, with the results of its tools, is larger than 32 MiB.");
+    CU_ASSERT_EQUAL(b.err.status, 413);
+    CU_ASSERT_STRING_EQUAL(b.err.reason, "request_too_large");
+}
+
+/* Nothing has run: the status tells client libraries that a repetition is no use. */
+static void a_request_that_grows_too_large_by_what_is_added_is_refused(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    BUF_CLEANUP struct buf body = {0};
+    buf_puts(&body, "{\"model\":\"m\",\"tools\":[" CODE_TOOL
+                    "],\"messages\":[{\"role\":\"user\",\"content\":\"");
+    fill(&body, (32 << 20) - 5 - body.len);
+    buf_puts(&body, "\"}]}");
+    bench_open(&b, body.data);
+    struct surface_turn_options options = {0};
+    CU_ASSERT_EQUAL(surface_chat.turn_request(b.exchange, &options, &b.request, &b.err),
+                    SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(b.err.message,
+                           "The request, with what the gateway adds to it, is larger than 32 MiB.");
+    CU_ASSERT_EQUAL(b.err.status, 413);
 }
 
 static void an_absurd_id_is_not_repeated(void)
@@ -290,6 +316,7 @@ static const struct test tests[] = {
     TEST(a_stream_that_says_nothing_is_bounded),
     TEST(a_plain_answer_over_its_bound_is_refused),
     TEST(results_too_large_for_a_request_are_refused),
+    TEST(a_request_that_grows_too_large_by_what_is_added_is_refused),
     TEST(an_absurd_id_is_not_repeated),
 };
 

@@ -397,13 +397,21 @@ static void what_cannot_be_is_refused_with_its_field(void)
                    "tool_choice", "duplicate key 'type' in tool_choice");
     expect_refused("{" USER ",\"tools\":[" CODE_TOOL "],\"stream_options\":{\"a\":1,\"a\":2}}",
                    "stream_options", "duplicate key 'a' in stream_options");
+    const char *no_container = "A container cannot be named in a chat request; "
+                               "metadata.session_id says whose variables and files it finds.";
+    expect_refused("{" USER ",\"tools\":[" CODE_TOOL
+                   ",{\"type\":\"code_interpreter\",\"container\":\"cntr_sg0a\"}]}",
+                   "tools[1].container", no_container);
+    expect_refused("{" USER ",\"tools\":[{\"container\":\"cntr\\u005f\","
+                   "\"type\":\"code_interpreter\"}]}",
+                   "tools[0].container", no_container);
     BUF_CLEANUP struct buf many = {0};
     buf_puts(&many, "{" USER ",\"tools\":[" CODE_TOOL);
     for (int i = 1; i < 1025; i++) {
         buf_puts(&many, ",{}");
     }
     buf_puts(&many, "]}");
-    expect_refused(many.data, "tools", "more than 1024 tools");
+    expect_refused(many.data, "tools", "More than 1024 tools");
 }
 
 static void n_of_one_and_n_without_hosted_tools_are_fine(void)

@@ -80,7 +80,9 @@ enum sg_out {
         7, /* a file: {"path": "…", "size": 12, "type": "file"}; type file, directory or other */
     SG_OUT_HIT =
         8, /* a search hit: {"title": "…", "url": "…", "snippet": "…", "date": "…" or null} */
-    SG_OUT_STATUS = 9, /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"} */
+    /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"}. Of run(): state "memory" if processes of the
+     * code were killed for their memory and the run went on; its note is told to the model. */
+    SG_OUT_STATUS = 9,
     SG_OUT_MODEL = 10, /* tool call: what the model is told; several are joined */
     SG_OUT_EXCEPTION =
         11 /* the user's code raised: {"name": "NameError", "value": "…", "traceback": "…"} */
