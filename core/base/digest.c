@@ -5,6 +5,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <string.h>
 #include <sys/random.h>
 
 void sha256(struct str data, uint8_t out[SHA256_BYTES])
@@ -69,7 +70,7 @@ bool equal_constant_time(const void *a, const void *b, size_t len)
     return CRYPTO_memcmp(a, b, len) == 0;
 }
 
-void random_bytes(void *out, size_t len)
+static void random_from_system(void *out, size_t len)
 {
     char *at = out;
     while (len > 0) {
@@ -78,6 +79,27 @@ void random_bytes(void *out, size_t len)
         at += got;
         len -= (size_t)got;
     }
+}
+
+/* Each thread has a stock, from which every byte is given once and then wiped: an id for each request would else be a call
+ * of the system for each. */
+void random_bytes(void *out, size_t len)
+{
+    static _Thread_local struct {
+        uint8_t bytes[512];
+        size_t left;
+    } stock;
+    if (len > sizeof stock.bytes) {
+        random_from_system(out, len);
+        return;
+    }
+    if (stock.left < len) {
+        random_from_system(stock.bytes, sizeof stock.bytes);
+        stock.left = sizeof stock.bytes;
+    }
+    stock.left -= len;
+    memcpy(out, stock.bytes + stock.left, len);
+    OPENSSL_cleanse(stock.bytes + stock.left, len);
 }
 
 void random_id(char out[RANDOM_ID_BYTES])

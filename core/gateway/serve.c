@@ -10,6 +10,7 @@
 #include "gateway/systemd.h"
 #include "session/records.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -124,7 +125,10 @@ static int serve(struct life *life)
 
 static size_t loops_wanted(void)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed; /* as taskset or a service manager has it */
+    int cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                    ? CPU_COUNT(&allowed)
+                    : (int)sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : cores > LOOPS_MAX ? LOOPS_MAX : (size_t)cores;
 }
 

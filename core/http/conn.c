@@ -198,9 +198,19 @@ static void idle_end(struct connection *connection)
     }
 }
 
+/* Its next request is here, though its fiber has not been told yet: to close it now would reset it. */
+static bool has_bytes(const struct connection *connection)
+{
+    char first;
+    return recv(connection->fd, &first, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
+}
+
 bool connection_close_idle(struct server_loop *home)
 {
     struct connection *connection = TAILQ_FIRST(&home->idle);
+    while (connection != NULL && has_bytes(connection)) {
+        connection = TAILQ_NEXT(connection, idle_link);
+    }
     if (connection == NULL) {
         return false;
     }
@@ -220,9 +230,8 @@ static int wait_for_request(struct connection *connection, bool is_first)
     buf_clear(&connection->head);
     buf_clear(&connection->out);
     int code = 0;
-    char first;
     /* A new connection's request has mostly arrived; an old one's client has just been answered. */
-    if (!is_first || recv(connection->fd, &first, 1, MSG_DONTWAIT | MSG_PEEK) < 0) {
+    if (!is_first || !has_bytes(connection)) {
         buf_clear(&connection->in);
         if (connection->home->is_draining) {
             return SG_E_CANCELLED;

@@ -63,9 +63,12 @@ struct fetch_multi {
     size_t sockets; /* open, in use or kept */
 };
 
+struct watch; /* of a socket, for a multi */
+
 struct fetch_socket { /* by its number */
     struct fetch_multi *multi;
     struct fetch *opener; /* until its transfer has ended */
+    struct watch *watch;  /* NULL: nothing of it is watched */
 };
 
 struct fetch_loop {
@@ -91,8 +94,12 @@ void multis_close_idle(struct fetch_loop *);
 int multi_add(struct fetch_multi *, struct fetch *, struct sg_error *err);
 /* Ends it, wherever it is. */
 void multi_remove(struct fetch *);
+/* The socket is closed, or about to be: its number may become another's. */
+void socket_unwatch(struct fetch_socket *);
 
 /* ---- sockets.c ---- */
+
+struct fetch_socket *socket_at(struct fetch_loop *, int fd);
 
 curl_socket_t socket_open(void *fetch, curlsocktype, struct curl_sockaddr *);
 int socket_close(void *fetch_loop, curl_socket_t);

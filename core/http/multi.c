@@ -15,9 +15,12 @@
 #define UNWATCHED_MS 20 /* between two looks at a socket for which the kernel has no watch left */
 #define CONNECTIONS_KEPT 1024L /* by a multi; descriptors are bounded by admission */
 
-struct multi_socket { /* libcurl keeps the pointer for us */
+struct watch {
     struct fetch_multi *multi;
     int fd;
+    short added; /* what it is watched for; 0: nothing */
+    bool
+        is_wanted; /* by libcurl: else its connection is kept, and the watch with it for the next transfer */
     struct event event;
 };
 
@@ -61,14 +64,25 @@ static void act(struct fetch_multi *multi, curl_socket_t fd, int ready)
 
 /* ---- events ---- */
 
+static void watch_stop(struct watch *watch)
+{
+    (void)event_del(&watch->event); /* has no effect on one that is not added */
+    watch->added = 0;
+}
+
 static void socket_ready(int fd, short what, void *arg)
 {
-    struct multi_socket *socket = arg;
+    struct watch *watch = arg;
     (void)
         fd; /* none where it is looked at by time; libcurl then finds out by itself what is ready */
+    if (!watch
+             ->is_wanted) { /* the other side has closed what is kept: libcurl sees when it takes it up */
+        watch_stop(watch);
+        return;
+    }
     int ready = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
                 ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
-    act(socket->multi, socket->fd, ready); /* `socket` may be gone then */
+    act(watch->multi, watch->fd, ready); /* `watch` may be gone then */
 }
 
 static void timer_rang(int fd, short what, void *arg)
@@ -77,56 +91,73 @@ static void timer_rang(int fd, short what, void *arg)
     act(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static void socket_forget(struct fetch_multi *multi, int fd, struct multi_socket *socket)
+void socket_unwatch(struct fetch_socket *socket)
 {
-    if (socket != NULL) {
-        (void)event_del(&socket->event); /* has no effect on one that is not added */
-        (void)curl_multi_assign(multi->multi, fd, NULL);
-        free(socket);
+    if (socket->watch != NULL) {
+        watch_stop(socket->watch);
+        free(socket->watch);
+        socket->watch = NULL;
     }
-}
-
-static struct multi_socket *socket_new(struct fetch_multi *multi, int fd)
-{
-    struct multi_socket *socket = check_alloc(calloc(1, sizeof *socket));
-    socket->multi = multi;
-    socket->fd = fd;
-    CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, 0, socket_ready, socket) ==
-          0);
-    CHECK(curl_multi_assign(multi->multi, fd, socket) == CURLM_OK);
-    return socket;
 }
 
 /* Watches of epoll can be used up by others of the same user. To tell libcurl would end all transfers of this multi for
  * good, so the socket is looked at again and again until libcurl wants something else of it. */
-static void socket_look_by_time(struct multi_socket *socket)
+static void watch_by_time(struct watch *watch)
 {
     const struct timeval often = {.tv_usec = UNWATCHED_MS * 1000};
-    CHECK(event_assign(&socket->event, loop_base(socket->multi->home->loop), -1, EV_PERSIST,
-                       socket_ready, socket) == 0);
-    CHECK(event_add(&socket->event, &often) == 0); /* a timer needs memory alone */
+    CHECK(event_assign(&watch->event, loop_base(watch->multi->home->loop), -1, EV_PERSIST,
+                       socket_ready, watch) == 0);
+    CHECK(event_add(&watch->event, &often) == 0); /* a timer needs memory alone */
 }
 
+static void watch_set(struct watch *watch, short wanted)
+{
+    if (watch->added == wanted) {
+        return;
+    }
+    watch_stop(watch);
+    CHECK(event_assign(&watch->event, loop_base(watch->multi->home->loop), watch->fd, wanted,
+                       socket_ready, watch) == 0);
+    if (event_add(&watch->event, NULL) == 0) {
+        watch->added = wanted;
+    } else {
+        watch_by_time(watch);
+    }
+}
+
+static struct watch *watch_of(struct fetch_multi *multi, struct fetch_socket *socket, int fd)
+{
+    if (socket->watch == NULL) {
+        socket->watch = check_alloc(calloc(1, sizeof *socket->watch));
+        socket->watch->fd = fd;
+        CHECK(event_assign(&socket->watch->event, loop_base(multi->home->loop), fd, 0, socket_ready,
+                           socket->watch) == 0);
+    }
+    socket->watch->multi = multi;
+    return socket->watch;
+}
+
+/* Between two transfers libcurl wants nothing of a connection that it keeps, and then most often the same again: its watch
+ * stays until the socket is closed, which spares two calls of the system for each transfer. Not in the transfer that
+ * opened it: a socket that was never connected is closed silently, and its number may be another's at once. */
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *arg, void *assigned)
 {
     struct fetch_multi *multi = arg;
-    struct multi_socket *socket = assigned;
-    (void)easy;
+    struct fetch_socket *socket = socket_at(multi->home, fd);
+    (void)easy, (void)assigned;
     if (what == CURL_POLL_REMOVE) {
-        socket_forget(multi, fd, socket);
+        bool is_kept = socket->multi != NULL && socket->opener == NULL;
+        if (is_kept && socket->watch != NULL && socket->watch->added != 0) {
+            socket->watch->is_wanted = false;
+        } else {
+            socket_unwatch(socket);
+        }
         return 0;
     }
-    if (socket == NULL) {
-        socket = socket_new(multi, fd);
-    }
-    short wanted = (short)(EV_PERSIST | ((what & CURL_POLL_IN) != 0 ? EV_READ : 0) |
-                           ((what & CURL_POLL_OUT) != 0 ? EV_WRITE : 0));
-    (void)event_del(&socket->event); /* has no effect on one that is not added */
-    CHECK(event_assign(&socket->event, loop_base(multi->home->loop), fd, wanted, socket_ready,
-                       socket) == 0);
-    if (event_add(&socket->event, NULL) != 0) {
-        socket_look_by_time(socket);
-    }
+    struct watch *watch = watch_of(multi, socket, fd);
+    watch->is_wanted = true;
+    watch_set(watch, (short)(EV_PERSIST | ((what & CURL_POLL_IN) != 0 ? EV_READ : 0) |
+                             ((what & CURL_POLL_OUT) != 0 ? EV_WRITE : 0)));
     return 0;
 }
 

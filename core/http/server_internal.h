@@ -114,7 +114,7 @@ const char *server_loop_date(struct server_loop *); /* now, as HTTP writes it */
 /* ---- conn.c ---- */
 /* Takes the descriptor; false (and it stays the caller's) where no fiber can be had. */
 bool connection_start(struct server_loop *, int fd, const struct sockaddr_storage *);
-/* Closes the connection that has been idle for the longest time; false if there is none. */
+/* Closes the connection that has been idle for the longest time, and to which nothing has come; false if there is none. */
 bool connection_close_idle(struct server_loop *);
 
 /* Appends what there is, at most `room` bytes. 0, SG_E_TIMEOUT, or SG_E_CANCELLED where the client or the fiber is

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static struct fetch_socket *socket_at(struct fetch_loop *home, int fd)
+struct fetch_socket *socket_at(struct fetch_loop *home, int fd)
 {
     CHECK(fd >= 0);
     if ((size_t)fd >= home->sockets_size) {
@@ -26,11 +26,12 @@ static struct fetch_socket *socket_at(struct fetch_loop *home, int fd)
 
 static void socket_forget(struct fetch_socket *socket)
 {
+    socket_unwatch(socket);
     if (socket->multi != NULL) {
         CHECK(socket->multi->sockets > 0);
         socket->multi->sockets--;
         admission_give(1);
-        *socket = (struct fetch_socket){NULL, NULL};
+        *socket = (struct fetch_socket){0};
     }
 }
 
@@ -39,7 +40,7 @@ static void socket_note(struct fetch *fetch, int fd)
 {
     struct fetch_socket *socket = socket_at(fetch->home, fd);
     socket_forget(socket);
-    *socket = (struct fetch_socket){fetch->multi, fetch};
+    *socket = (struct fetch_socket){.multi = fetch->multi, .opener = fetch};
     fetch->multi->sockets++;
     if (fetch->opened_count < COUNT_OF(fetch->opened)) {
         fetch->opened[fetch->opened_count++] = fd;

@@ -1,6 +1,7 @@
 /* Relief: where descriptors run short, what is idle is closed on all loops, what is busy never, and who waits for room
  * gets it. The descriptors that others hold are taken of admission by the test. */
 #include "http/admission.h"
+#include "http/server_internal.h"
 #include "http_fixture.h"
 
 #include <sched.h>
@@ -178,6 +179,44 @@ static void a_new_client_has_the_place_of_an_idle_one(void)
     fixture_end();
 }
 
+static int asking_client;
+static bool was_closed;
+
+/* On the loop's thread, so that its fibers cannot have seen yet what comes meanwhile. */
+static void ask_and_close(struct loop_task *task)
+{
+    (void)task;
+    if (asking_client >= 0) {
+        client_send(asking_client, STR(ASK));
+    }
+    was_closed = connection_close_idle(&fixture.server->loops[0]);
+    CU_ASSERT_EQUAL(sem_post(&fixture.drained), 0);
+}
+
+static bool close_on_loop(int asks)
+{
+    struct loop_task task = {.run = ask_and_close};
+    asking_client = asks;
+    loop_post(fixture.loops[0], &task);
+    CU_ASSERT_EQUAL(sem_wait(&fixture.drained), 0);
+    return was_closed;
+}
+
+static void a_connection_whose_next_request_is_here_is_not_idle(void)
+{
+    BUF_CLEANUP struct buf got = {0};
+    fixture_begin(1, NULL);
+    int fd = idle_client();
+    CU_ASSERT_FALSE(close_on_loop(fd));
+    CU_ASSERT_TRUE(client_read(fd, "world, hello", &got));
+    CU_ASSERT_TRUE(has(&got, "HTTP/1.1 200 OK\r\n"));
+    CU_ASSERT_EQUAL(sem_wait(&fixture.done), 0);
+    while (!close_on_loop(-1)) { /* until its fiber waits again */
+    }
+    expect_closed(fd);
+    fixture_end();
+}
+
 static const struct test tests[] = {
     TEST(idle_connections_of_all_loops_are_closed_and_busy_ones_never),
     TEST(far_from_the_limit_nothing_is_closed),
@@ -185,6 +224,7 @@ static const struct test tests[] = {
     TEST(where_all_are_busy_there_is_no_room),
     TEST(more_than_there_is_at_all_is_refused),
     TEST(a_new_client_has_the_place_of_an_idle_one),
+    TEST(a_connection_whose_next_request_is_here_is_not_idle),
 };
 
 int main(int argc, char **argv)
