@@ -135,8 +135,10 @@ class Identities(E2E):
         text = self.run_code("print(x)", "s", B, headers=headers, **members,
                              litellm_metadata={"session_id": "s", **members})
         self.assertIn("NameError", text)
-        for tools in ([{**TOOL, "container": container}], [{**TOOL, "container": {"type": "auto", "id": container}}]):
-            self.assertIn("NameError", self.run_code("print(x)", None, B, tools=tools, container=container, **members))
+        self.assertIn("NameError", self.run_code("print(x)", None, B, container=container, **members))
+        told = [what_is_told(chat(self.gw, "print(x)", None, key=B, tools=[{**TOOL, "container": named}]))
+                for named in (container, "cntr_sg" + "f" * 32)]
+        self.assertEqual((told[0], told[0][0]), (told[1], 400))
         self.assertEqual([e["id"] for e in get(self.gw, "/v1/sessions?identity=a&user=a", key=B, headers=headers).json["data"]], ["s"])
         self.assertNotEqual(self.listed(B)["s"], container)
         self.assertEqual(self.run_code("print(x)", "s", A), "of a")
