@@ -13,7 +13,8 @@ enum {
     REFUSAL_BYTES_MAX = 1024 * 1024 /* of an error that is looked at before it is passed on */
 };
 
-/* What would speak for the gateway: who may read its answers, where it is, and what browsers keep of it. */
+/* What would speak for the gateway: who may read its answers, where it is, and what browsers keep of it; and what tells of
+ * the operator: the software, hosts and account behind. */
 static bool field_is_ours(struct str name)
 {
     static const char *const ours[] = {"content-length",
@@ -25,6 +26,12 @@ static bool field_is_ours(struct str name)
                                        "refresh",
                                        "clear-site-data",
                                        "strict-transport-security",
+                                       "server",
+                                       "via",
+                                       "x-powered-by",
+                                       "location",
+                                       "openai-organization",
+                                       "openai-project",
                                        NULL};
     for (const char *const *one = ours; *one != NULL; one++) {
         if (str_eq_nocase(name, str_of(*one))) {

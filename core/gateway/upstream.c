@@ -498,12 +498,42 @@ static void read_error_body(struct request *r, struct str body, struct sg_error 
     }
 }
 
-int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
+static void keep_retry_after(struct upstream_call *call)
 {
-    snprintf(call->request->cause, sizeof call->request->cause,
-             "the upstream answered %d and showed its credentials", call->status);
+    struct request *r = call->request;
+    struct str retry_after = upstream_field(call, "retry-after");
+    if (retry_after.len > 0 && http_value_valid(retry_after)) {
+        r->retry_after = (struct str){arena_copy(r->arena, retry_after), retry_after.len};
+    }
+}
+
+static int code_of_status(int status)
+{
+    return status == 429 ? SG_E_LIMIT : status < 500 ? SG_E_INVALID : SG_E_UNAVAILABLE;
+}
+
+/* The operator's key was refused, not the client's. */
+static int credentials_refused(struct sg_error *err)
+{
     return error_set(err, SG_E_UNAVAILABLE,
                      "The model server refused the gateway's own credentials.");
+}
+
+int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
+{
+    int status = call->status;
+    snprintf(call->request->cause, sizeof call->request->cause,
+             "the upstream answered %d and showed its credentials", status);
+    keep_retry_after(call);
+    if (status == 401 || status == 403 || status < 400 || status > 599) {
+        return credentials_refused(err);
+    }
+    error_set(err, code_of_status(status),
+              "The model server answered with status %d; its words held the gateway's own "
+              "credentials and are kept back.",
+              status);
+    err->status = status;
+    return err->code;
 }
 
 int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
@@ -511,23 +541,17 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     struct request *r = call->request;
     struct buf body = {.max = ERROR_BODY_BYTES_MAX};
     read_rest(call, ERROR_BODY_MS, &body);
-    int code = call->status == 429  ? SG_E_LIMIT
-               : call->status < 500 ? SG_E_INVALID
-                                    : SG_E_UNAVAILABLE;
+    int code = code_of_status(call->status);
     error_set(err, code, "The model server answered with status %d.", call->status);
     read_error_body(r, buf_str(&body), err);
     buf_clear(&body);
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
+    keep_retry_after(call);
     const char *key = r->upstream->api_key;
-    if (call->status == 401) { /* the operator's key was refused, not the client's */
-        error_set(err, SG_E_UNAVAILABLE, "The model server refused the gateway's own credentials.");
-    } else if (key != NULL && strstr(err->message, key) != NULL) {
-        code = upstream_credentials_shown(call, err);
+    if (call->status == 401) {
+        return credentials_refused(err);
     }
-    struct str retry_after = upstream_field(call, "retry-after");
-    if (retry_after.len > 0 && http_value_valid(retry_after)) {
-        r->retry_after = (struct str){arena_copy(r->arena, retry_after), retry_after.len};
-    }
-    return code;
+    bool is_shown = key != NULL && strstr(err->message, key) != NULL;
+    return is_shown ? upstream_credentials_shown(call, err) : code;
 }

@@ -242,6 +242,15 @@ class Relay(E2E):
             self.assertNotIn("sk-operator", gateway.log())
             self.assertEqual(gateway.wait_event("request")["cause"],
                              "the upstream answered 403 and showed its credentials")
+        # A status that tells the client what to do stays, with the time after which to do it.
+        for status, body in ((429, ODD), (404, ODD), (400, body_of("x", tools=[TOOL])), (429, body_of("x", tools=[TOOL]))):
+            upstream = self.upstream(*[Status(status, {"error": {"message": "sk-operator-key is over its quota"}},
+                                              [("Retry-After", "30")])] * 2)
+            gateway = self.serve(upstream, upstream_options={"api_key": "sk-operator-key"})
+            reply = post(gateway, "/v1/chat/completions", body)
+            self.assertEqual((reply.status, reply.error["message"], reply.get("retry-after")),
+                             (status, f"The model server answered with status {status}; its words held the gateway's own "
+                              "credentials and are kept back.", "30"))
         upstream = self.upstream(Status(403, b"x" * (1 << 20) + b"x"))
         gateway = self.serve(upstream, upstream_options={"api_key": "sk-operator-key"})
         reply = post(gateway, "/v1/chat/completions", ODD)

@@ -128,12 +128,12 @@ class Memory(Shares):
 
 
 class Descriptors(Shares):
-    def serve_with(self, room, upstream):
+    def serve_with(self, room, upstream, **options):
         """With so many descriptors more than a process of this many loops needs at least."""
-        gateway = self.serve(upstream, auth=KEYS)
+        gateway = self.serve(upstream, auth=KEYS, **options)
         fixed = soft_of(gateway) - int(metrics(gateway, SCRAPER)["sandgate_descriptors_max"])
         gateway.stop()
-        return self.serve(upstream, auth=KEYS, gateway_options={"prefix": ["prlimit", f"--nofile={fixed + room}"]})
+        return self.serve(upstream, auth=KEYS, gateway_options={"prefix": ["prlimit", f"--nofile={fixed + room}"]}, **options)
 
     def test_idle_connections_give_way_and_busy_ones_never(self):
         upstream = self.upstream(lambda connection: connection.wait_closed() and False, forever=answer("ok"))
@@ -154,6 +154,26 @@ class Descriptors(Shares):
         for wire in idle:
             wire.close()
         self.check_nothing_held(gateway)
+
+
+    def test_a_request_for_whose_transfer_no_descriptor_is_left_is_told_to_come_again(self):
+        def waits(connection):
+            return connection.wait_closed() and False
+        script = [turn for i in range(4) for turn in (code("print(1)", f"c{i}"), answer("ok"))]
+        upstream = self.upstream(*script, forever=waits)
+        gateway = self.serve_with(64, upstream, sandboxes=[{"name": "box", "plugin": "local"}])
+        gateway.fds_before += 4 * 8
+        for i in range(4):  # boxes, of eight descriptors each
+            self.assertEqual(chat(gateway, "x", f"s{i}", key=B).status, 200)
+        wires = []
+        for _ in range(17):  # each would be a client's descriptor and one more: two too many
+            wires.append(Wire(gateway))
+            self.addCleanup(wires[-1].close)
+            wires[-1].post(body_of(text="x", tools=()), fields=[f"Authorization: Bearer {A}"])
+        line = gateway.wait_event("request", lambda line: line["status"] == "503")
+        self.assertEqual(line["message"], "The gateway has no room for another connection: try again later.")
+        for wire in wires:
+            wire.close()
 
 
 class Threads(Shares):

@@ -247,13 +247,15 @@ class Headers(E2E):
         down = [("Access-Control-Allow-Origin", "*"), ("access-control-allow-credentials", "true"), ("Alt-Svc", 'h2="evil.example:443"'),
                 ("Strict-Transport-Security", "max-age=1"), ("Clear-Site-Data", '"*"'), ("Set-Cookie", "a=b"), ("Refresh", "0;url=x"),
                 ("X-Request-Id", "theirs"), ("Request-Id", "theirs"), ("Trailer", "x"), ("Proxy-Authenticate", "Basic"),
-                ("X-Ratelimit-Remaining", "5")]
+                ("Server", "theirs/1"), ("Via", "1.1 theirs"), ("X-Powered-By", "theirs"), ("Location", "http://theirs/"),
+                ("openai-organization", "theirs"), ("openai-project", "theirs"), ("X-Ratelimit-Remaining", "5")]
         for origin in (None, "https://good.example"):
             _, reply = self.up_and_down(CHAT, body_of("x", tools=()), [f"Origin: {origin}"] if origin else [], down,
                                         server={"origins": ["https://good.example"]})
             names = [name.lower() for name, _ in reply.fields]
             for name in ("access-control-allow-credentials", "alt-svc", "strict-transport-security", "clear-site-data", "set-cookie",
-                         "refresh", "trailer", "proxy-authenticate"):
+                         "refresh", "trailer", "proxy-authenticate", "server", "via", "x-powered-by", "location",
+                         "openai-organization", "openai-project"):
                 self.assertNotIn(name, names)
             self.assertEqual([v for n, v in reply.fields if n.lower() == "access-control-allow-origin"], [origin] if origin else [])
             self.assertEqual(len([n for n in names if n in ("x-request-id", "request-id")]), 2)

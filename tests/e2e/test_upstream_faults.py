@@ -147,7 +147,13 @@ class Time(E2E):
         event = json.loads(seen[seen.rindex(b"data: {"):].split(b"\n")[0][6:])
         self.assertEqual(event["error"]["message"], "The request took too long.")
         self.assertTrue(seen.endswith(END))
-        self.assertEqual(line["error"], "TIMEOUT")
+        self.assertEqual((line["error"], line["cause"]), ("TIMEOUT", "the answer was not over by the request's deadline"))
+
+    def test_a_plugin_that_is_silent_is_late(self):
+        gateway = self.serve(upstream_options={"script": [{"fault": "hang"}], "silence_timeout": "1s", "first_byte_timeout": "1s"})
+        reply = post(gateway, "/v1/chat/completions", body_of("x"))
+        self.assertEqual((reply.status, reply.error["message"]), (504, "The model server did not answer in time."))
+        self.assertRegex(gateway.wait_event("request")["cause"], "the plugin was silent for too long")
 
     def test_a_relayed_answer_is_cut(self):
         seen, line = self.read_late(())
