@@ -1,6 +1,7 @@
 /* The box's own root: a small read-only tmpfs with the host's /usr (read-only), a few harmless files of its /etc, own
- * account files, six devices, a /proc of the box's processes in which what acts on the host or shows its secrets is covered
- * (the README tells what can be read), and one writable file system, of limited size and number of files, seen as home, /tmp, /var/tmp and /dev/shm.
+ * account files, six devices, a /proc of the box's processes in which what acts on the host or shows its secrets is
+ * covered (the README tells what can be read), and one writable file system, of limited size and number of files, seen
+ * as home, /tmp, /var/tmp and /dev/shm.
  *
  * Runs in the box's mount namespace with the host's files still in sight, and ends with them unmounted. Every cover
  * fails closed: that a path does not exist is the only error that is accepted. */
