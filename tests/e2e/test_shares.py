@@ -2,7 +2,7 @@
 own share, the other is served meanwhile, and afterwards nothing is held: the figures in /metrics are back to 0."""
 import pathlib
 
-from client import Wire, body_of, chat, post
+from client import Wire, body_of, chat, encode, post
 from harness import BUILD, E2E, in_parallel, main, poll
 from test_operations import A, B, KEYS, SCRAPER, metrics
 from upstream import answer, chunk, code, events
@@ -165,11 +165,15 @@ class Descriptors(Shares):
         gateway.fds_before += 4 * 8
         for i in range(4):  # boxes, of eight descriptors each
             self.assertEqual(chat(gateway, "x", f"s{i}", key=B).status, 200)
-        wires = []
+        wires, body = [], encode(body_of(text="x", tools=()))
         for _ in range(17):  # each would be a client's descriptor and one more: two too many
             wires.append(Wire(gateway))
             self.addCleanup(wires[-1].close)
-            wires[-1].post(body_of(text="x", tools=()), fields=[f"Authorization: Bearer {A}"])
+            wires[-1].sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                                   b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" % (A.encode(), len(body)))
+        poll(lambda: metrics(gateway, SCRAPER)["sandgate_requests_in_progress"] == 18, "all to have begun")
+        for wire in wires:
+            wire.sock.sendall(body)
         line = gateway.wait_event("request", lambda line: line["status"] == "503")
         self.assertEqual(line["message"], "The gateway has no room for another connection: try again later.")
         for wire in wires:
