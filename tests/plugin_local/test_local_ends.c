@@ -5,6 +5,7 @@
 #include "loop/loop.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
 
 #define MIB_BYTES ((uint64_t)1 << 20)
 
@@ -140,6 +141,30 @@ static void hidden_memory_body(void)
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_TEXT(o.out.data, "-9\n");
     expect_alive();
+}
+
+/* The status of a process whose first thread has left shows no memory, though its others hold it. */
+static void leaderless_memory_body(void)
+{
+    BUF_CLEANUP struct buf code = {0};
+    buf_puts(&code,
+             "import subprocess, sys\n"
+             "r = subprocess.run([sys.executable, '-c', '''import ctypes, mmap, threading, time\n"
+             "def fill():\n"
+             "    m = mmap.mmap(-1, 400 << 20)\n"
+             "    for i in range(0, len(m), 4096): m[i] = 1\n"
+             "    time.sleep(10)\n"
+             "threading.Thread(target=fill).start()\n");
+    buf_printf(&code, "ctypes.CDLL(None).syscall(%d, 0)'''])\nprint(r.returncode)", (int)SYS_exit);
+    exec(code.data);
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_TEXT(o.out.data, "-9\n");
+    expect_alive();
+}
+
+static void memory_of_a_process_without_its_first_thread_counts(void)
+{
+    with_options(&small, leaderless_memory_body);
 }
 
 static void memory_of_a_process_that_hides_counts(void)
@@ -458,6 +483,7 @@ static const struct test tests[] = {
     TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
     TEST(a_cell_that_leaves_no_memory_does_not_end_the_session),
     TEST(memory_of_a_process_that_hides_counts),
+    TEST(memory_of_a_process_without_its_first_thread_counts),
     TEST(passing_descriptors_to_the_gateway_ends_the_box),
     TEST(a_child_that_takes_too_much_dies_alone),
     TEST(code_over_its_time_is_interrupted_and_variables_are_kept),

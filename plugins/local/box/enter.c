@@ -140,13 +140,8 @@ static _Noreturn void driver_exec(const struct box_limits *limits, const struct 
     const char *const *argv = limits->command != NULL ? run_command : run_script;
     sigset_t none;
     sigemptyset(&none);
-    /* Dumpable again, for /proc/self; more likely than pid 1 to be chosen when the machine runs out of memory. */
+    /* Dumpable again, for /proc/self. */
     bool ready = setsid() >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
-    int oom = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (oom >= 0) {
-        (void)!write(oom, "500", 3); /* not worth a failure: a host without it kills by size */
-        close(oom);
-    }
     ready = ready && dup2(fds->out, 1) == 1 && dup2(fds->err, 2) == 2 &&
             dup2(fds->control, DRIVER_CONTROL_FD) == DRIVER_CONTROL_FD &&
             chdir("/home/user") == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -208,11 +209,24 @@ static void put_dumpable(struct program *program)
     put_load(program, offsetof(struct seccomp_data, nr));
 }
 
+/* No pages of the host's pool of huge ones: as if it were empty. */
+static void put_mmap(struct program *program)
+{
+    put_unless(program, SYS_mmap, 4);
+    put_load_argument(program, 3);
+    put(program, BPF_JMP | BPF_JSET | BPF_K, MAP_HUGETLB, 0, 1);
+    put_error(program, ENOMEM);
+    put_return(program, SECCOMP_RET_ALLOW);
+}
+
 static void put_by_argument(struct program *program)
 {
     static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
-    static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER};
-    static const uint32_t fcntls[] = {F_NOTIFY, F_SETPIPE_SZ, F_SETLEASE};
+    static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER,
+                                      PR_SET_SECCOMP}; /* programs are memory too */
+    static const uint32_t fcntls[] = {F_NOTIFY, F_SETPIPE_SZ, F_SETLEASE, F_OFD_SETLK,
+                                      F_OFD_SETLKW}; /* locks that live on in passed descriptors */
+    put_mmap(program);
     put_clone(program);
     put_unless(program, SYS_clone3,
                1); /* its flags are behind a pointer: libc falls back to clone */
@@ -245,6 +259,7 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory), SECCOMP_RET_ERRNO | EPERM);
     put_list(program, calls_epoll, COUNT(calls_epoll),
              limits->uid_is_shared ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW);
+    put_list(program, calls_attributes, COUNT(calls_attributes), SECCOMP_RET_ERRNO | EOPNOTSUPP);
     put_list(program, calls_without_effect, COUNT(calls_without_effect), SECCOMP_RET_ERRNO | 0);
     put_list(program, calls_taken_from_others, COUNT(calls_taken_from_others),
              SECCOMP_RET_ERRNO | ENOSYS);

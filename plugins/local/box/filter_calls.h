@@ -60,9 +60,6 @@ static const int calls_allowed[] = {
     SYS_fchownat,
     SYS_umask,
     SYS_utimensat,
-    SYS_setxattr,
-    SYS_lsetxattr,
-    SYS_fsetxattr,
     SYS_getxattr,
     SYS_lgetxattr,
     SYS_fgetxattr,
@@ -94,7 +91,6 @@ static const int calls_allowed[] = {
     SYS_clock_nanosleep,
     SYS_restart_syscall,
     /* memory */
-    SYS_mmap,
     SYS_mprotect,
     SYS_munmap,
     SYS_mremap,
@@ -220,12 +216,6 @@ static const int calls_allowed[] = {
     SYS_msgsnd,
     SYS_msgrcv,
     SYS_msgctl,
-    SYS_mq_open,
-    SYS_mq_unlink,
-    SYS_mq_timedsend,
-    SYS_mq_timedreceive,
-    SYS_mq_notify,
-    SYS_mq_getsetattr,
     /* the rest */
     SYS_uname,
     SYS_sysinfo,
@@ -279,7 +269,8 @@ static const int calls_unseen_memory[] = {SYS_memfd_create, SYS_shmget, SYS_semg
 /* Whose objects are counted by the user of the host, or by the whole host, or hold its attention: what one box takes of
  * them is missing to others. ENOSYS, so that libraries use something else (selectors in Python take poll()).
  *   vmsplice: holds a huge page by one of its bytes      inotify: watches the host's files
- *   io_setup: few for the whole host                     landlock: memory without a bound */
+ *   io_setup: few for the whole host                     landlock: memory without a bound
+ *   mq_open: few for the user who made the namespace */
 static const int calls_taken_from_others[] = {
     SYS_vmsplice,          SYS_inotify_init1,
     SYS_inotify_add_watch, SYS_inotify_rm_watch,
@@ -299,6 +290,10 @@ static const int calls_epoll[] = {
     SYS_epoll_create,
 #endif
 };
+
+/* Attributes, lists of access rights above all, are kernel memory that no quota counts. Tools that copy files expect that
+ * a file system has none. */
+static const int calls_attributes[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr};
 
 /* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. */
 static const int calls_without_effect[] = {SYS_sync, SYS_syncfs};

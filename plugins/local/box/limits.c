@@ -39,8 +39,8 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
         {RLIMIT_NPROC, limits->processes + 1, "NPROC"}, /* and pid 1 */
         {RLIMIT_FSIZE, limits->disk_bytes, "FSIZE"},
         {RLIMIT_MEMLOCK, 8u << 20, "MEMLOCK"},
-        {RLIMIT_MSGQUEUE, 512u << 10, "MSGQUEUE"},
-        {RLIMIT_SIGPENDING, 256, "SIGPENDING"},
+        {RLIMIT_MSGQUEUE, 0, "MSGQUEUE"},
+        {RLIMIT_SIGPENDING, 64, "SIGPENDING"},
         {RLIMIT_RTPRIO, 0, "RTPRIO"},
         {RLIMIT_NICE, 0, "NICE"},
     };

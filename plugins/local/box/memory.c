@@ -21,10 +21,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LINES_MAX \
+    20000 /* of maps read in one look; processes beyond count with all they could have */
 #define MAPPINGS_MAX 1024 /* shared anonymous mappings told apart; more count twice */
 
 struct process {
     pid_t pid;
+    pid_t thread;    /* under whose number its memory can be read */
     uint64_t own;    /* anonymous pages and page tables */
     uint64_t shared; /* shared memory */
     uint64_t slack;  /* mapped, but neither private data nor code: may be shared anonymous memory */
@@ -39,6 +42,7 @@ struct look {
     size_t count;
     struct mapping mappings[MAPPINGS_MAX];
     size_t mapping_count;
+    size_t lines_left;
 };
 
 static uint64_t held_by(const struct process *process)
@@ -115,6 +119,41 @@ static void processes_list(struct memory_watch *watch)
     }
 }
 
+static bool status_read(int proc_fd, pid_t pid, char *ret_text, size_t size)
+{
+    return proc_read(proc_fd, pid, "status", ret_text, size) &&
+           strstr(ret_text, "\nVmSize:") != NULL;
+}
+
+/* The status of a process by a thread that lives: one whose first thread has ended shows no memory under its own number.
+ * 0: it has ended, or is about to. */
+static pid_t thread_status_read(int proc_fd, pid_t pid, char *ret_text, size_t size)
+{
+    char path[32];
+    if (status_read(proc_fd, pid, ret_text, size)) {
+        return pid;
+    }
+    snprintf(path, sizeof path, "%d/task", (int)pid);
+    int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+    if (tasks == NULL) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return 0;
+    }
+    pid_t found = 0;
+    const struct dirent *entry;
+    while (found == 0 && (entry = readdir(tasks)) != NULL) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (thread > 0 && thread != pid && status_read(proc_fd, thread, ret_text, size)) {
+            found = thread;
+        }
+    }
+    closedir(tasks);
+    return found;
+}
+
 static uint64_t processes_measure(const struct memory_watch *watch, struct look *look)
 {
     char text[4096];
@@ -123,7 +162,8 @@ static uint64_t processes_measure(const struct memory_watch *watch, struct look 
     for (size_t i = 0; i < watch->count; i++) {
         struct process *process = &look->processes[look->count];
         *process = (struct process){.pid = watch->pids[i]};
-        if (!proc_read(watch->proc_fd, process->pid, "status", text, sizeof text)) {
+        process->thread = thread_status_read(watch->proc_fd, process->pid, text, sizeof text);
+        if (process->thread == 0) {
             continue; /* it has ended */
         }
         process->own = field_bytes(text, "\nRssAnon:") + field_bytes(text, "\nVmPTE:") +
@@ -146,11 +186,11 @@ static uint64_t processes_confirm(const struct memory_watch *watch, struct look 
     uint64_t sum = 0;
     for (size_t i = 0; i < look->count; i++) {
         struct process *process = &look->processes[i];
-        if (proc_read(watch->proc_fd, process->pid, "smaps_rollup", text, sizeof text) &&
+        if (proc_read(watch->proc_fd, process->thread, "smaps_rollup", text, sizeof text) &&
             strstr(text, "\nPss_Anon:") != NULL) {
             process->own = field_bytes(text, "\nPss_Anon:");
             process->shared = field_bytes(text, "\nPss_Shmem:");
-            if (proc_read(watch->proc_fd, process->pid, "status", text, sizeof text)) {
+            if (proc_read(watch->proc_fd, process->thread, "status", text, sizeof text)) {
                 process->own += field_bytes(text, "\nVmPTE:") + field_bytes(text, "\nVmSwap:");
             }
         }
@@ -192,12 +232,15 @@ static uint64_t maps_line(struct look *look, const char *line)
 }
 
 /* What one process maps of shared anonymous memory and no other process before it. Of a process that hides its mappings
- * (one that runs a file which it may not read), all that they could be. */
+ * (one that runs a file which it may not read), and of those that have too many, all that they could be. */
 static uint64_t shared_anonymous(const struct memory_watch *watch, struct look *look,
                                  const struct process *process)
 {
     char path[32], line[512];
-    snprintf(path, sizeof path, "%d/maps", (int)process->pid);
+    if (look->lines_left == 0) {
+        return process->shared + process->slack;
+    }
+    snprintf(path, sizeof path, "%d/maps", (int)process->thread);
     int fd = openat(watch->proc_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return errno == EACCES || errno == EPERM ? process->shared + process->slack : 0;
@@ -208,11 +251,12 @@ static uint64_t shared_anonymous(const struct memory_watch *watch, struct look *
         return process->shared + process->slack;
     }
     uint64_t bytes = 0;
-    while (fgets(line, sizeof line, maps) != NULL) {
+    while (look->lines_left > 0 && fgets(line, sizeof line, maps) != NULL) {
         bytes += maps_line(look, line);
+        look->lines_left--;
     }
     fclose(maps);
-    return bytes;
+    return look->lines_left > 0 ? bytes : process->shared + process->slack;
 }
 
 /* Adds what shared anonymous mappings are larger than the pages of them that are counted already. */
@@ -220,6 +264,7 @@ static uint64_t add_shared_anonymous(const struct memory_watch *watch, struct lo
 {
     uint64_t sum = 0;
     look->mapping_count = 0;
+    look->lines_left = LINES_MAX;
     for (size_t i = 0; i < look->count; i++) {
         struct process *process = &look->processes[i];
         uint64_t mapped = shared_anonymous(watch, look, process);

@@ -232,10 +232,10 @@ static void cover_proc(int status_fd)
     static const char *const read_only[] = {"proc/sys", "proc/sysrq-trigger", "proc/irq",
                                             "proc/bus", "proc/fs"};
     static const char *const files[] = {
-        "proc/kcore",       "proc/keys",        "proc/key-users", "proc/timer_list",
-        "proc/sched_debug", "proc/kallsyms",    "proc/modules",   "proc/kpageflags",
-        "proc/kpagecount",  "proc/kpagecgroup", "proc/config.gz", "proc/cmdline",
-        "proc/interrupts",  "proc/vmallocinfo", "proc/slabinfo",  "proc/kmsg"};
+        "proc/kcore",     "proc/keys",    "proc/key-users",  "proc/timer_list",  "proc/sched_debug",
+        "proc/kallsyms",  "proc/modules", "proc/kpageflags", "proc/kpagecount",  "proc/kpagecgroup",
+        "proc/config.gz", "proc/cmdline", "proc/interrupts", "proc/vmallocinfo", "proc/slabinfo",
+        "proc/kmsg",      "proc/locks"};
     static const char *const folders[] = {"proc/acpi", "proc/scsi", "proc/driver"};
     for (size_t i = 0; i < COUNT(read_only); i++) {
         if (is_there(read_only[i]) &&
@@ -256,6 +256,36 @@ static void cover_proc(int status_fd)
                   "size=4k,nr_inodes=2") != 0) {
             box_fail(status_fd, "cover /%s", folders[i]);
         }
+    }
+}
+
+/* Buffers of TCP count for the whole host: in the box's own network they are small, and few connections may wait. */
+static void limit_network(int status_fd)
+{
+    static const char *const settings[][2] = {{"proc/sys/net/ipv4/tcp_rmem", "4096 32768 65536"},
+                                              {"proc/sys/net/ipv4/tcp_wmem", "4096 16384 65536"},
+                                              {"proc/sys/net/core/somaxconn", "16"}};
+    for (size_t i = 0; i < COUNT(settings); i++) {
+        int fd = open(settings[i][0], O_WRONLY | O_CLOEXEC);
+        size_t len = strlen(settings[i][1]);
+        bool is_set = fd >= 0 ? write(fd, settings[i][1], len) == (ssize_t)len : errno == ENOENT;
+        if (!is_set) {
+            box_fail(status_fd, "set /%s", settings[i][0]);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+}
+
+/* Inherited by all in the box, who cannot lower it: /proc is read-only for them. When the machine runs out of memory a box
+ * goes before the gateway. */
+static void offer_to_oom_killer(void)
+{
+    int fd = open("proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, "500", 3); /* not worth a failure: a host without it kills by size */
+        close(fd);
     }
 }
 
@@ -319,8 +349,14 @@ void box_make_root(const struct box_limits *limits, int status_fd)
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
         box_fail(status_fd, "mount /proc");
     }
+    offer_to_oom_killer();
+    limit_network(status_fd);
     open_ceilings(ceiling_fds);
     cover_proc(status_fd);
     write_ceilings(ceiling_fds, status_fd);
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+    if (mount_setattr(AT_FDCWD, "proc", 0, &read_only, sizeof read_only) != 0) {
+        box_fail(status_fd, "make /proc read-only");
+    }
     change_root(status_fd);
 }
