@@ -211,7 +211,7 @@ static int run_in_container(struct life *life, struct job *job, struct sg_error 
     struct sg_sink sink = {on_event, job};
     struct lease *lease = NULL;
     int rc = registry_acquire(life->gateway.registry, &want, &lease, err);
-    rc = rc == 0 ? lease_run(lease, &run, &sink, err) : rc;
+    rc = rc == 0 ? lease_run(lease, &run, &sink, NULL, err) : rc;
     lease_release(lease);
     return rc;
 }

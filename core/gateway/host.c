@@ -191,6 +191,12 @@ static void count_run(const struct request *r, int code, bool has_raised, int64_
     count_sandbox_error(r, code);
 }
 
+/* Nobody wants it any more: of a run that had not begun there is nothing to tell then. */
+static bool gave_up(int code)
+{
+    return code == SG_E_CANCELLED || code == SG_E_TIMEOUT;
+}
+
 static int run_code(struct sg_call *call, const struct sg_run *wanted, const struct sg_sink *to,
                     struct sg_error *err)
 {
@@ -203,12 +209,14 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (run.timeout_ms <= 0) {
         run.timeout_ms = r->active_tool->interceptor->sandbox->run_timeout_ms;
     }
-    r->ran_tools = true;
+    unsigned runs_before = r->runs;
     struct loss_sink sink = {.request = r, .to = to};
     struct sg_sink passing = {pass_event, &sink};
     int64_t began_us = clock_us();
-    rc = lease_run(r->lease, &run, &passing, err);
-    count_run(r, rc, sink.has_raised, clock_us() - began_us);
+    rc = lease_run(r->lease, &run, &passing, &r->runs, err);
+    if (r->runs != runs_before || !gave_up(rc)) {
+        count_run(r, rc, sink.has_raised, clock_us() - began_us);
+    }
     struct sg_error ignored = {0};
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
@@ -225,7 +233,7 @@ static int file_put(struct sg_call *call, const char *path, const void *data, si
 {
     struct request *r;
     int rc = sandbox_begin(call, &r, err);
-    return rc == 0 ? lease_file_put(r->lease, path, data, len, err) : rc;
+    return rc == 0 ? lease_file_put(r->lease, path, data, len, &r->files_put, err) : rc;
 }
 
 static int file_get(struct sg_call *call, const char *path, const struct sg_sink *sink,
@@ -274,7 +282,6 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
     if (rc != 0) {
         return rc;
     }
-    r->ran_tools = true;
     const struct search *service = r->active_tool->interceptor->search;
     if (service == NULL) {
         return error_set(err, SG_E_INTERNAL, "this interceptor has no search");
@@ -290,6 +297,7 @@ static int search(struct sg_call *call, const struct sg_query *wanted, const str
     query->blocked = copy_list(arena, wanted->blocked);
     query->country = wanted->country != NULL ? arena_copy(arena, str_of(wanted->country)) : NULL;
     query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
+    r->runs++; /* nothing is waited for any more */
     rc = call_run(inner, invoke_search, query, sink, err);
     metrics_search(r->gateway->metrics, service, rc != 0);
     return rc == 0 ? 0 : report(r, service->instance, "search", &search_texts, err);

@@ -23,7 +23,9 @@ enum {
     ROOM_MIN =
         64, /* descriptors for connections and containers, below which serving makes no sense */
     WORKER_QUEUE = 1024,
-    CALLS_MS = 5000, /* how long an end waits for plugins' calls to return */
+    CALLS_MS = 5000,     /* how long an end waits for plugins' calls to return */
+    ENDING_MS = 1000,    /* … and the least for each kind of them */
+    END_SLACK_MS = 5000, /* what an end may take beyond all that it waits for */
     QUIET_EVERY_MS = 10
 };
 
@@ -107,16 +109,21 @@ bool life_start_threads(struct life *life)
     return true;
 }
 
+static void quiet_end(struct quiet *quiet)
+{
+    loop_stop(quiet->loop);
+    atomic_store(&quiet->has_stopped, true);
+}
+
 /* A loop's last fiber: stops it when no other is left, or when waiting has no end. */
 static void quiet_run(void *arg)
 {
     struct quiet *quiet = arg;
-    int64_t deadline = deadline_in(CALLS_MS);
-    while (loop_fibers(quiet->loop) > 1 && clock_ms() < deadline) {
+    while (loop_fibers(quiet->loop) > 1 && clock_ms() < quiet->deadline) {
         (void)fiber_sleep(QUIET_EVERY_MS); /* nothing cancels it */
     }
     atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop) - 1);
-    loop_stop(quiet->loop);
+    quiet_end(quiet);
 }
 
 static void quiet_begin(struct loop_task *task)
@@ -125,24 +132,35 @@ static void quiet_begin(struct loop_task *task)
     struct sg_error err = {0};
     if (fiber_start(quiet->loop, "quiet", quiet_run, quiet, NULL, &err) != 0) {
         atomic_store(&quiet->fibers_left, loop_fibers(quiet->loop));
-        loop_stop(quiet->loop);
+        quiet_end(quiet);
     }
+}
+
+/* All that is waited for shares the time; but what waited for the others has a moment to end by itself. */
+static int64_t calls_deadline(const struct life *life)
+{
+    int64_t least = deadline_in(ENDING_MS);
+    return life->calls_deadline > least ? life->calls_deadline : least;
 }
 
 /* Each other loop stops when its fibers have ended; before that no worker may still need one. */
 static void stop_threads(struct life *life)
 {
-    int64_t deadline = deadline_in(CALLS_MS);
-    while (worker_pool_busy(life->gateway.pool) > 0 && clock_ms() < deadline) {
+    life->calls_deadline = deadline_in(CALLS_MS);
+    while (worker_pool_busy(life->gateway.pool) > 0 && clock_ms() < life->calls_deadline) {
         (void)fiber_sleep(QUIET_EVERY_MS); /* shielded */
     }
     for (size_t i = 1; i <= life->threads_count; i++) {
         struct quiet *quiet = &life->quiet[i];
         quiet->task.run = quiet_begin;
         quiet->loop = life->loops[i];
+        quiet->deadline = calls_deadline(life);
         loop_post(quiet->loop, &quiet->task);
     }
     for (size_t i = 1; i <= life->threads_count; i++) {
+        while (!atomic_load(&life->quiet[i].has_stopped)) { /* for ever: the watchdog's affair */
+            (void)fiber_sleep(QUIET_EVERY_MS);              /* shielded */
+        }
         (void)pthread_join(life->threads[i], NULL); /* ours, joined once */
         life->calls_left += atomic_load(&life->quiet[i].fibers_left);
     }
@@ -165,6 +183,7 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
             _exit(1); /* asked a second time */
         }
         life->stop_signal = (int)info.ssi_signo;
+        watchdog_end_begins();
         if (life->stop_cancels) {
             fiber_cancel(life->main_fiber);
         } else {
@@ -199,12 +218,13 @@ void life_wait_for_stop(struct life *life)
 /* Plugins close alone: not while a call of one has not returned. */
 static void main_end(struct life *life)
 {
+    watchdog_end_begins();
     fiber_shield();
     stop_threads(life);
     if (life->calls_left == 0) {
         close_plugins(life);
     }
-    int64_t deadline = deadline_in(CALLS_MS);
+    int64_t deadline = calls_deadline(life);
     while (loop_fibers(life->loops[0]) > 1 && clock_ms() < deadline) {
         (void)fiber_sleep(QUIET_EVERY_MS); /* shielded */
     }
@@ -326,7 +346,10 @@ int life_live(struct life *life, size_t loops_count)
     if (life_prepare(life, loops_count, &err) != 0) {
         life_fail(life, "start_failed", &err);
     } else {
-        bool watched = watchdog_start(life->loops, loops_count, &err) == 0;
+        struct watchdog_end end = {.patience_ms =
+                                       life->drain_ms + DELETIONS_MS + CALLS_MS + END_SLACK_MS,
+                                   .exit_code = life->failure_code};
+        bool watched = watchdog_start(life->loops, loops_count, &end, &err) == 0;
         loop_run(life->loops[0]);
         if (watched) {
             watchdog_stop();

@@ -19,8 +19,11 @@ struct life {
         struct loop_task task;
         struct loop *loop;
         atomic_size_t fibers_left; /* once it has stopped */
+        atomic_bool has_stopped;
+        int64_t deadline; /* … even if it has fibers */
     } quiet[LOOPS_MAX];
-    size_t calls_left; /* that did not return: nothing they may touch is freed */
+    int64_t calls_deadline; /* until then they may return */
+    size_t calls_left;      /* that did not return: nothing they may touch is freed */
     int signal_fd;
     bool has_fetch;
     struct event *signal_event;
@@ -35,11 +38,13 @@ struct life {
     int (*work)(struct life *); /* in the main fiber, between open and close; gives the exit code */
     void *ctx;                  /* the work's own */
     bool stop_cancels;          /* a signal cancels the main fiber, instead of only waking it */
-    int failure_code;           /* the exit code where it could not begin */
+    int failure_code;           /* the exit code where it could not begin, or not end */
+    int64_t drain_ms;           /* how long the work goes on once it was told to end */
 };
 
 /* All of it, on the calling thread; the exit code. A failure that kept it from beginning is the last line that is
- * written to standard error. A second signal ends the process at once, with code 1. */
+ * written to standard error. A second signal ends the process at once, with code 1. A process that does not end, since a
+ * plugin holds one of its loops, is ended when all the time that an end may take has passed, with `failure_code`. */
 int life_live(struct life *, size_t loops_count);
 
 /* For the work, in the main fiber. */

@@ -305,7 +305,7 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
     if (err->code == SG_E_CANCELLED || (r->is_streaming && http_answer_status(r->exchange) == 0)) {
         return;
     }
-    if (r->ran_tools) {
+    if (request_has_run(r)) {
         err->status = 424;
         snprintf(err->reason, sizeof err->reason, "failed_after_run");
     }
@@ -339,7 +339,7 @@ int loop_serve(struct request *r, struct sg_error *err)
     if (rc != 0) {
         if (r->lease !=
             NULL) { /* a client that failed may come back as it was, but to what it had only */
-            bool waits = r->has_resumed && !r->ran_tools && rc != SG_E_CANCELLED;
+            bool waits = r->has_resumed && !request_has_run(r) && rc != SG_E_CANCELLED;
             lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
         loop_fail(r, &turns, err);

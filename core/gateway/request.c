@@ -144,7 +144,7 @@ static void request_log(struct request *r, int64_t us)
     if (r->talk != NULL) {
         struct surface_usage usage = r->route.surface->usage(r->talk);
         log_int(&line, "turns", r->turns);
-        log_int(&line, "runs", r->calls_run);
+        log_int(&line, "runs", r->runs);
         log_count(&line, "input_tokens", usage.input_tokens);
         log_count(&line, "output_tokens", usage.output_tokens);
     }

@@ -69,9 +69,10 @@ struct request {
     struct lease *lease;  /* of the container, once code was to be run */
     const struct sandbox *lease_sandbox;
     unsigned turns, calls_run;
+    unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
+    unsigned files_put; /* … into the container */
     const struct offered_tool *active_tool; /* whose call runs now */
-    bool ran_tools;    /* from now on a failure must not make the client repeat the request */
-    bool is_streaming; /* head and first bytes have gone to the client */
+    bool is_streaming;                      /* head and first bytes have gone to the client */
     bool
         may_begin_stream; /* a turn was good: the head may go, though there is nothing to say yet */
     int64_t spoke_ms;     /* when the streaming client was last written to */
@@ -83,6 +84,13 @@ struct request {
 };
 
 #define REQUEST_MAGIC 0x52455153u
+
+/* From then on a failure must not make the client repeat the request. On its loop, and at any time: a run counts from its
+ * beginning. */
+static inline bool request_has_run(const struct request *r)
+{
+    return r->runs > 0 || r->files_put > 0;
+}
 
 struct offered_tool { /* beside offers[i] */
     const struct interceptor *interceptor;

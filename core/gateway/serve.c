@@ -83,6 +83,8 @@ static void tell_serving(const struct life *life)
     service_notify(state);
 }
 
+enum { CANCELLED_MS = 5000 }; /* how long deletions wait for what was cancelled */
+
 /* Until no exchange is in progress, or `deadline`. */
 static void wait_quiet(struct http_server *server, int64_t deadline, bool connections)
 {
@@ -104,8 +106,9 @@ static void stop_serving(struct life *life)
     http_server_drain(gateway->server);
     wait_quiet(gateway->server, deadline_in(gateway->config->server.drain_ms), false);
     http_server_cancel(gateway->server);
-    wait_quiet(gateway->server, deadline_in(DELETIONS_MS), true);
-    size_t left = registry_shutdown(gateway->registry, deadline_in(DELETIONS_MS));
+    int64_t deadline = deadline_in(DELETIONS_MS);
+    wait_quiet(gateway->server, deadline_in(CANCELLED_MS), true);
+    size_t left = registry_shutdown(gateway->registry, deadline);
     log_begin(&line, left > 0 ? SG_WARN : SG_INFO, "stopped");
     log_int(&line, "containers_left", (int64_t)left);
     log_end(&line);
@@ -139,7 +142,8 @@ int gateway_serve(struct config *config)
                         .instances = config->instances,
                         .instances_count = config->instances_count,
                         .work = serve,
-                        .failure_code = 1};
+                        .failure_code = 1,
+                        .drain_ms = config->server.drain_ms};
     struct sg_error err = {0};
     if (gateway_choose_listen(&life.gateway, &err) != 0) {
         fprintf(stderr, "sandgate: %s\n", err.message);

@@ -263,8 +263,7 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
     } else {
         *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
         if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {
-            r->ran_tools =
-                true; /* what it does is its own affair; the others say when they begin */
+            r->runs++; /* what it does is its own affair; the others say when they begin */
         }
         call_start(call, invoke_tool, arguments);
         rc = tool_follow(r, call, &c, err);

@@ -124,9 +124,18 @@ void fiber_watch_end(struct fiber_watch *); /* NULL is fine */
 /* What the running fiber does, for the watchdog's log line and crash reports: literals or text that outlives it. */
 void fiber_note(const char *step, const char *plugin);
 
+struct watchdog_end {
+    int64_t patience_ms; /* so long after the order to end the process must have ended */
+    int exit_code;       /* if it has not, and is ended by the watchdog */
+};
+
 /* One thread that logs "loop_held" (loop, fiber, step, plugin, held_ms) when a loop has been in one piece of work for
- * more than LIMIT_LOOP_HELD_MS. */
-int watchdog_start(struct loop *const *loops, size_t count, struct sg_error *err);
+ * more than LIMIT_LOOP_HELD_MS. And one that ends the process, with "calls_left" and the reason as the last line of
+ * standard error, if it outlives an order to end: watchdog_end_begins(), or a SIGTERM or SIGINT that is blocked and that
+ * nobody takes. */
+int watchdog_start(struct loop *const *loops, size_t count, const struct watchdog_end *end,
+                   struct sg_error *err);
+void watchdog_end_begins(void); /* any thread; the first order counts */
 void watchdog_stop(void);
 
 #endif

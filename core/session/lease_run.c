@@ -13,6 +13,7 @@ struct operation {
     const char *path;
     const void *data;
     size_t len;
+    unsigned *begun; /* counts what may have had an effect; NULL: nobody asks */
 };
 
 #define ATTACHES_MAX 2 /* replacements in one operation: one found dead before, one by it */
@@ -200,8 +201,17 @@ static void call_leave(struct container *container, struct sg_call *call, const 
     }
 }
 
+/* Before the call begins, since its caller may be asked while it is under way; taken back where nothing was done. */
+static void begun_count(const struct operation *operation, int by)
+{
+    if (operation->begun != NULL) {
+        *operation->begun += (unsigned)by;
+    }
+}
+
 /* Consumes the call and the turn. */
-static int call_carry_out(struct lease *lease, struct container *container, struct sg_call *call,
+static int call_carry_out(struct lease *lease, struct container *container,
+                          const struct operation *operation, struct sg_call *call,
                           const struct sg_sink *sink, struct sg_error *err)
 {
     int code = output_pass(call, sink, err);
@@ -210,6 +220,9 @@ static int call_carry_out(struct lease *lease, struct container *container, stru
         return code;
     }
     code = call_result(call, err);
+    if (code == SG_E_GONE_BEFORE) {
+        begun_count(operation, -1);
+    }
     registry_lock(container->registry);
     container_run_ended(container, code, call_deadline(call));
     registry_unlock(container->registry);
@@ -253,8 +266,9 @@ static int carry_out(struct lease *lease, struct container *container,
         return no_memory(container, call, err);
     }
     container_touch(container, container->life_needed_ms);
+    begun_count(operation, 1);
     call_start(call, operation->invoke, arguments);
-    return call_carry_out(lease, container, call, sink, err);
+    return call_carry_out(lease, container, operation, call, sink, err);
 }
 
 static int lease_operate(struct lease *lease, const struct operation *operation,
@@ -293,7 +307,7 @@ static int64_t run_limit_ms(const struct lease *lease, const struct sg_run *run)
 }
 
 int lease_run(struct lease *lease, const struct sg_run *run, const struct sg_sink *sink,
-              struct sg_error *err)
+              unsigned *begun, struct sg_error *err)
 {
     struct sg_run limited = *run;
     limited.timeout_ms = run_limit_ms(lease, run);
@@ -302,6 +316,7 @@ int lease_run(struct lease *lease, const struct sg_run *run, const struct sg_sin
         .invoke = provider_run,
         .limit_ms = limited.timeout_ms + lease->registry->options.run_slack_ms,
         .run = &limited,
+        .begun = begun,
     };
     return lease_operate(lease, &operation, sink, err);
 }
@@ -312,7 +327,7 @@ static int no_files(const struct lease *lease, struct sg_error *err)
 }
 
 int lease_file_put(struct lease *lease, const char *path, const void *data, size_t len,
-                   struct sg_error *err)
+                   unsigned *begun, struct sg_error *err)
 {
     struct operation operation = {
         .name = "put",
@@ -321,6 +336,7 @@ int lease_file_put(struct lease *lease, const char *path, const void *data, size
         .path = path,
         .data = len == 0 ? "" : data,
         .len = len,
+        .begun = begun,
     };
     return lease->sandbox->instance->plugin->sandbox->put == NULL
                ? no_files(lease, err)

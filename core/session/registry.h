@@ -86,10 +86,13 @@ bool lease_take_loss(struct lease *);
 /* Runs code, for run_timeout_ms of the sandbox at most; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
  * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
  * again. When the caller is cancelled or the sink refuses, the run is handed to the reaper, which interrupts it and
- * frees the container for the next only when it has returned. */
-int lease_run(struct lease *, const struct sg_run *, const struct sg_sink *, struct sg_error *err);
+ * frees the container for the next only when it has returned. *begun counts on when the provider is asked to run it, after
+ * all waiting: from then on the code may have had an effect; it is taken back with GONE_BEFORE. NULL: nobody asks. */
+int lease_run(struct lease *, const struct sg_run *, const struct sg_sink *, unsigned *begun,
+              struct sg_error *err);
 
-int lease_file_put(struct lease *, const char *path, const void *, size_t, struct sg_error *err);
+int lease_file_put(struct lease *, const char *path, const void *, size_t, unsigned *begun,
+                   struct sg_error *err);
 int lease_file_get(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
 int lease_file_list(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
 

@@ -248,19 +248,7 @@ class Gateway:
         """Open descriptors. Connections kept to upstreams do not count, nor do socket pairs: each loop makes some for
         its transfers, in its own time."""
         kept = sockets_towards(self.upstream_ports) | self.socket_pairs()
-        count = 0
-        try:
-            names = os.listdir(f"/proc/{self.pid}/fd")
-        except OSError:
-            return 0  # it has ended meanwhile
-        for name in names:
-            try:
-                target = os.readlink(f"/proc/{self.pid}/fd/{name}")
-            except OSError:
-                continue
-            if not (target.startswith("socket:[") and target[8:-1] in kept):
-                count += 1
-        return count
+        return sum(not (target.startswith("socket:[") and target[8:-1] in kept) for target in self.fd_targets())
 
     def socket_pairs(self):
         """Inodes of unix sockets without a name."""
@@ -275,7 +263,17 @@ class Gateway:
         return sum(target.startswith("socket:[") and target[8:-1] in pairs for target in self.fd_targets())
 
     def fd_targets(self):
-        return sorted(os.readlink(f"/proc/{self.pid}/fd/{n}") for n in os.listdir(f"/proc/{self.pid}/fd"))
+        targets = []
+        try:
+            names = os.listdir(f"/proc/{self.pid}/fd")
+        except OSError:
+            return []  # it has ended meanwhile
+        for name in names:
+            try:
+                targets.append(os.readlink(f"/proc/{self.pid}/fd/{name}"))
+            except OSError:
+                continue  # closed meanwhile
+        return sorted(targets)
 
     def signal(self, number=signal.SIGTERM):
         self.was_told = self.was_told or number in (signal.SIGTERM, signal.SIGINT)

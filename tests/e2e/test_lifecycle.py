@@ -9,7 +9,7 @@ import threading
 import unittest
 
 from client import TOOL, Wire, body_of, chat, get
-from harness import BINARY, E2E, PATIENCE, main, poll, run, to_yaml
+from harness import BINARY, BUILD, E2E, PATIENCE, main, poll, run, to_yaml
 from upstream import answer, code, streamed
 
 MOCK = {"auth": {"mode": "none"}, "upstreams": [{"name": "mock", "plugin": "mock", "models": ["mock"]}]}
@@ -151,6 +151,38 @@ class Lifecycle(E2E):
             gateway.signal()
             gateway.stopped = True
             self.assertEqual(gateway.wait_end(), 1)
+
+    def spinning(self, upstream, **options):
+        """A gateway one of whose loops is held for ever, and which one."""
+        gateway = self.serve(upstream, sandboxes=[{"name": "box", "plugin": "spinner"}],
+                             server={"plugin_path": [str(BUILD / "tests" / "e2e")], "drain": "100ms"}, gateway_options=options)
+        gateway.journals, gateway.stopped = [], True
+        self.addCleanup(gateway.process.kill)  # where the test fails
+        wire = Wire(gateway)
+        self.addCleanup(wire.close)
+        wire.post(body_of("x"))
+        return gateway, gateway.wait_event("loop_held", lambda e: e.get("plugin") == "spinner")["loop"]
+
+    def test_a_plugin_that_holds_a_loop_for_ever_does_not_hold_the_end(self):
+        cores = sorted(os.sched_getaffinity(0))
+        alone, loop = self.spinning(self.upstream(code("spin")), prefix=("taskset", "-c", str(cores[0])))
+        self.assertEqual(loop, "0", "the loop that would take the signal")
+        held = [(alone, loop)]
+        while len(cores) > 1 and held[-1][1] == "0":  # the kernel chooses the loop; here another one is wanted
+            if len(held) > 1:
+                held.pop()[0].process.kill()
+            held.append(self.spinning(self.upstream(code("spin"))))
+        for gateway, _ in held:
+            gateway.signal()
+        for gateway, loop in held:
+            left = gateway.wait_event("calls_left")
+            self.assertEqual((left["level"], left["calls"], left["loop"], left["fiber"], left["step"], left["plugin"]),
+                             ("error", "1", loop, "run", "run", "spinner"))
+            self.assertGreaterEqual(int(left["held_ms"]), 30100)
+            self.assertEqual(gateway.wait_end(), 1)
+            self.assertEqual(gateway.log().splitlines()[-1],
+                             f"sandgate: the end was forced: loop {loop} is held by 'run' of plugin 'spinner'")
+            gateway.check_sanitizers()
 
     def test_a_port_in_use_is_said_so(self):
         first = self.serve()

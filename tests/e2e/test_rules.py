@@ -312,6 +312,7 @@ class Search(Rules):
         self.assertNotIn(b"probe", reply.body)
         finishes = [c["choices"][0]["finish_reason"] for c in reply.events[:-1] if c["choices"]]
         self.assertEqual(finishes[-1], "stop")
+        gateway.wait_event("request")  # behind the lines of its calls
         self.assertEqual(len(gateway.events("tool")), 1, "one search")
 
     def c024_every_spelling_of_the_hosted_search_is_recognised(self):  # C024, the forms that chat knows

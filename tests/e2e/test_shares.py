@@ -204,6 +204,25 @@ class Threads(Shares):
         self.check_nothing_held(gateway)
         self.assertEqual(chat(gateway, "print(1)", "s0", key=A).text, "The result is: 1\n")
 
+    def test_a_run_that_had_not_begun_at_the_end_may_be_tried_again(self):
+        for workers, waits, second in ((2, "for the key's share of runs", "t"), (4, "for its turn in the container", "s")):
+            gateway = self.serve(rules=[{"when": "slow", "delay": "1h"}], auth=KEYS,
+                                 server={"workers": workers, "drain": "100ms"})
+            wires = self.post_all(gateway, [body_of("slow", "s")])
+            gateway.journal.wait("run")
+            wires += self.post_all(gateway, [body_of("slow", second)])
+            poll(lambda g=gateway: metrics(g, SCRAPER)["sandgate_requests_in_progress"] == 3, "both to be in progress")
+            poll(lambda g=gateway: len(g.upstream_journal.entries()) == 2, "both turns")
+            gateway.signal()
+            replies = [wire.answer() for wire in wires]
+            self.assertEqual([r.status for r in replies], [424, 503], waits)
+            self.assertEqual([r.error["code"] == "failed_after_run" for r in replies], [True, False], waits)
+            self.assertEqual([r.get("x-should-retry") for r in replies], ["false", None], waits)
+            gateway.stop(quiet=False)
+            lines = {e["status"]: e["runs"] for e in gateway.events("request") if e["path"] != "/metrics"}
+            self.assertEqual(lines, {"424": "1", "503": "0"}, waits)
+            self.assertEqual(len(gateway.journal.of("run")), 1, waits)
+
     def test_a_flood_of_calls_that_block_threads_keeps_to_its_share(self):
         gate, journal = pathlib.Path(self.path("gate")), pathlib.Path(self.path("journal"))
         self.addCleanup(gate.touch)

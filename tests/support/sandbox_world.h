@@ -75,6 +75,7 @@ struct client {
     bool busy, has_begun, is_over;
     int result;
     bool loss;
+    unsigned begun;
     struct sg_error err;
     char id[64], output[128];
     struct lease *lease;
@@ -116,7 +117,7 @@ static inline int client_obey(struct client *client)
         return client_acquire(client);
     case RUN:
         run.code_len = strlen(client->code);
-        return lease_run(client->lease, &run, &sink, &client->err);
+        return lease_run(client->lease, &run, &sink, &client->begun, &client->err);
     case KEEP:
         lease_keep(client->lease, client->keep_ms);
         return 0;
@@ -127,7 +128,7 @@ static inline int client_obey(struct client *client)
         client->loss = lease_take_loss(client->lease);
         return 0;
     case PUT:
-        return lease_file_put(client->lease, "a.txt", "x\0y", 3, &client->err);
+        return lease_file_put(client->lease, "a.txt", "x\0y", 3, &client->begun, &client->err);
     case GET:
         return lease_file_get(client->lease, "b.txt", &sink, &client->err);
     case RELEASE:

@@ -314,6 +314,7 @@ static void gone_before(void)
     CU_ASSERT_FALSE(takes_loss(client)); /* nobody knows yet */
     CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
     CU_ASSERT_STRING_EQUAL(client->output, "ok in h2");
+    CU_ASSERT_EQUAL(client->begun, 2); /* what had not run in the dead one does not count */
     CU_ASSERT_STRING_NOT_EQUAL(client->id, id);
     CU_ASSERT_TRUE(takes_loss(client));
     CU_ASSERT_EQUAL(client_run(client, "ok"), 0); /* C058: the next call is normal */

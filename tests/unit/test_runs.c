@@ -26,10 +26,12 @@ static void two_places(void)
     CU_ASSERT_EQUAL(seen(&world.runs), 3);
     for (unsigned i = 2; i < 5; i++) {
         CU_ASSERT_TRUE(client_is_busy(clients[i]));
+        CU_ASSERT_EQUAL(clients[i]->begun, 0);
     }
     gate_open(world.run_gate);
     for (unsigned i = 0; i < 5; i++) {
         CU_ASSERT_EQUAL(client_wait(clients[i]), 0);
+        CU_ASSERT_EQUAL(clients[i]->begun, 1);
         client_free(clients[i]);
     }
     CU_ASSERT_EQUAL(seen(&world.runs), 6);

@@ -1,5 +1,6 @@
 /* core/loop: worker threads, fiber_blocking, the watchdog. Threads meet at gates (a lock and a condition), never by
  * sleeping. */
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- the pool ---- */
@@ -406,12 +408,14 @@ static void hold_the_loop(void *arg)
     hold_until_logged();
 }
 
+static const struct watchdog_end no_end = {.patience_ms = INT32_MAX};
+
 static void the_watchdog_names_what_holds_a_loop(void)
 {
     struct sg_error err = {0};
     begin();
     log_begin_reading();
-    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &no_end, &err), 0);
     start("request", hold_the_loop, NULL);
     run_to_end();
     watchdog_stop();
@@ -436,7 +440,7 @@ static void the_watchdog_sees_a_callback_too(void)
     struct loop_task task = {.run = hold_in_callback};
     begin();
     log_begin_reading();
-    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &no_end, &err), 0);
     loop_post(loop, &task);
     loop_run(loop);
     watchdog_stop();
@@ -444,6 +448,41 @@ static void the_watchdog_sees_a_callback_too(void)
     CU_ASSERT_PTR_NOT_NULL(
         strstr(log_text_read, "event=loop_held loop=0 fiber=(call-back) held_ms="));
     end();
+}
+
+/* The child: nothing holds its loop, and nothing ends it. */
+static _Noreturn void outlive_the_end(int said)
+{
+    struct sg_error err = {0};
+    const struct watchdog_end at_once = {.patience_ms = 0, .exit_code = 7};
+    begin();
+    CHECK(dup2(said, STDERR_FILENO) == STDERR_FILENO);
+    CHECK(watchdog_start(&loop, 1, &at_once, &err) == 0);
+    watchdog_end_begins();
+    loop_run(loop);
+    _exit(1);
+}
+
+static void the_watchdog_ends_a_process_that_outlives_its_end(void)
+{
+    int said[2], status = 0;
+    char text[1024];
+    size_t len = 0;
+    CU_ASSERT_EQUAL_FATAL(pipe2(said, O_CLOEXEC), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        outlive_the_end(said[1]);
+    }
+    close(said[1]);
+    for (ssize_t got; (got = read(said[0], text + len, sizeof text - 1 - len)) > 0;) {
+        len += (size_t)got;
+    }
+    text[len] = '\0';
+    close(said[0]);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "level=error event=calls_left calls=0\n"
+                                        "sandgate: the end took too long and was forced\n"));
 }
 
 static void idle(void *arg)
@@ -458,7 +497,7 @@ static void an_idle_loop_is_not_named(void)
     struct sg_error err = {0};
     begin();
     log_begin_reading();
-    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(watchdog_start(&loop, 1, &no_end, &err), 0);
     start("idle", idle, NULL);
     loop_run(loop);
     watchdog_stop();
@@ -484,6 +523,7 @@ static const struct test tests[] = {
     TEST(the_watchdog_names_what_holds_a_loop),
     TEST(the_watchdog_sees_a_callback_too),
     TEST(an_idle_loop_is_not_named),
+    TEST(the_watchdog_ends_a_process_that_outlives_its_end),
 };
 
 int main(int argc, char **argv)
