@@ -8,12 +8,17 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #define ACCEPT_BATCH 64 /* connections taken in one go */
+
+/* What was told to give way on another loop does so within a few of these; then the one that waits is told 503. */
+enum { ROOM_TRIES = 20 };
+static const struct timeval room_after = {.tv_usec = 2 * 1000};
 
 static const struct timeval retry_after = {.tv_usec = 100 * 1000};
 static const struct timeval rejected_stay = {.tv_sec = 1};
@@ -117,10 +122,10 @@ static void log_no_descriptor(int error)
 }
 
 /* Leaves the listener alone for a moment: what it cannot take would wake it without end. */
-static void listener_pause(struct server_loop *home)
+static void listener_pause(struct server_loop *home, const struct timeval *pause)
 {
     (void)event_del(&home->accept_event); /* it is added again below */
-    CHECK(evtimer_add(&home->retry_event, &retry_after) == 0);
+    CHECK(evtimer_add(&home->retry_event, pause) == 0);
 }
 
 static void listener_resume(int fd, short what, void *arg)
@@ -128,7 +133,7 @@ static void listener_resume(int fd, short what, void *arg)
     struct server_loop *home = arg;
     (void)fd, (void)what;
     if (home->is_accepting && event_add(&home->accept_event, NULL) != 0) {
-        listener_pause(home);
+        listener_pause(home, &retry_after);
     }
 }
 
@@ -155,14 +160,40 @@ static bool is_full(const struct server_loop *home)
            admission_used() >= admission_limit();
 }
 
+/* Without one that waits nobody has to go. */
+static bool has_waiting(const struct server_loop *home)
+{
+    struct pollfd listener = {.fd = home->listen_fd, .events = POLLIN};
+    return poll(&listener, 1, 0) != 0; /* what fails is told by accept() */
+}
+
+/* True if the one that waits shall be taken later: somebody has been told to give way to it. Who does so on this loop has
+ * gone by the loop's next turn; where all of this loop's are busy those of the others are asked. */
+static bool makes_room(struct server_loop *home)
+{
+    struct http_server *server = home->server;
+    if (connection_give_way(home, PLACE_HEAD)) {
+        return true;
+    }
+    if (home->room_tries >= ROOM_TRIES ||
+        http_server_connections(server) <= http_server_busy(server)) {
+        return false;
+    }
+    home->room_tries++;
+    server_relieve(server, 1);
+    listener_pause(home, &room_after);
+    return true;
+}
+
 static void take(struct server_loop *home, int fd, const struct sockaddr_storage *address)
 {
-    size_t count = http_server_connections(home->server), max = admission_connections_max();
+    bool has_place = http_server_connections(home->server) < admission_connections_max();
     admission_relieve(1);
-    if (count >= max - max / 8) {
-        (void)connection_close_idle(home); /* there may be none */
+    if (server_connections_are_near(home->server)) {
+        (void)connection_give_way(home, PLACE_OVER); /* there may be none */
     }
-    if (count >= max || !admission_take(1)) {
+    home->room_tries = 0;
+    if (!has_place || !admission_take(1)) {
         reject(home, fd);
     } else if (!connection_start(home, fd, address)) {
         admission_give(1);
@@ -173,8 +204,8 @@ static void take(struct server_loop *home, int fd, const struct sockaddr_storage
 /* False when there is nothing more to take. */
 static bool accept_one(struct server_loop *home)
 {
-    if (home->is_accepting && is_full(home) && connection_close_idle(home)) {
-        return false; /* the one that waits gets its place in the loop's next turn */
+    if (home->is_accepting && is_full(home) && (!has_waiting(home) || makes_room(home))) {
+        return false;
     }
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
@@ -189,12 +220,12 @@ static bool accept_one(struct server_loop *home)
     if (errno == EMFILE || errno == ENFILE) {
         log_no_descriptor(errno);
         shed_one(home);
-        listener_pause(home);
+        listener_pause(home, &retry_after);
         return false;
     }
     if (errno == ENOMEM || errno == ENOBUFS) {
         log_no_descriptor(errno);
-        listener_pause(home);
+        listener_pause(home, &retry_after);
         return false;
     }
     return true; /* that one connection has failed (accept(2)): the next */

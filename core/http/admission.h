@@ -1,7 +1,8 @@
 /* Admission: what the process may hold, so that it never meets EMFILE nor runs out of memory for requests.
  *
  * Descriptors are counted by kind, as estimates, against RLIMIT_NOFILE (raised to its hard limit at start). Near it what
- * is idle is closed; where nothing is left the server answers 503 with Retry-After instead of opening more.
+ * is idle or only lingers is closed, at it also what has sent no whole head; where nothing is left the server answers
+ * 503 with Retry-After instead of opening more.
  *
  * Bytes are those that are held for requests: bodies, turns, queues of plugins' output. They count against a budget for
  * all and a share of it for each identity. What would go beyond is refused with 503 and Retry-After (SG_E_LIMIT). Any
@@ -24,7 +25,7 @@ size_t admission_init(size_t fixed);
 
 /* Takes `count` descriptors' worth of room; false if there is none. */
 bool admission_take(size_t count);
-/* In a fiber: where there is no room, or little, what is idle is closed, and room awaited for a moment (40 ms). False if
+/* In a fiber: where there is no room, or little, what nobody serves is closed, and room awaited for a moment (40 ms). False if
  * there is none then. Waits. */
 bool admission_await(size_t count);
 bool admission_take_waiting(size_t count);
@@ -34,8 +35,9 @@ size_t admission_limit(void);           /* what may be taken in all */
 size_t admission_connections_max(void); /* (limit − fixed) / 2 */
 bool admission_is_near(void);           /* seven eighths are taken: time to close what is idle */
 
-/* Where the limit is near, has every loop close what is idle: all connections kept to upstreams, then, if it still is,
- * the `count` clients' that have been idle for the longest time. They do so in their next turn. */
+/* Where the limit is near, has every loop close what nobody serves: all connections kept to upstreams, then, if it still
+ * is, `count` of the clients': idle ones, then those that linger; and where `count` more would be beyond the limit, those
+ * that have sent no whole head, that many on all loops. They do so in their next turn. */
 void admission_relieve(size_t count);
 /* Who does that: the server while it serves; NULL: nobody. */
 struct admission_reliever {

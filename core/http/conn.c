@@ -134,19 +134,29 @@ static void log_refusal(struct connection *connection, const struct sg_error *er
     log_end(&line);
 }
 
+/* Waits for more to drop; one that sends without a pause must not keep the others from running either. */
+static bool may_linger(struct connection *connection, bool is_empty, int64_t deadline)
+{
+    if (is_empty) {
+        return wait_ready(connection, SG_READ, deadline) == 0;
+    }
+    fiber_yield();
+    return clock_ms() < deadline && !fiber_is_cancelled(connection->fiber);
+}
+
 /* The client may still be sending: closing at once would reset the connection and could take the answer from it. */
 static void linger(struct connection *connection)
 {
     int64_t deadline = deadline_in(connection->home->server->tuning.linger_ms);
     (void)shutdown(connection->fd, SHUT_WR); /* fails where the client is gone */
+    connection_set_place(connection, PLACE_OVER);
     while (!connection->is_gone) {
         ssize_t count = recv(connection->fd, NULL, (size_t)1 << 20, MSG_DONTWAIT | MSG_TRUNC);
         bool is_empty = count < 0 && errno == EAGAIN;
         if (count == 0 || (count < 0 && !is_empty && errno != EINTR)) {
             return;
         }
-        if (clock_ms() >= deadline ||
-            (is_empty && wait_ready(connection, SG_READ, deadline) != 0)) {
+        if (clock_ms() >= deadline || !may_linger(connection, is_empty, deadline)) {
             return;
         }
     }
@@ -176,7 +186,8 @@ static void close_socket(struct connection *connection)
 static void connection_free(struct connection *connection)
 {
     struct server_loop *home = connection->home;
-    CHECK(!connection->is_idle && connection->exchange == NULL);
+    connection_set_place(connection, PLACE_KEPT);
+    CHECK(connection->exchange == NULL);
     fiber_watch_end(connection->watch);
     close_socket(connection);
     TAILQ_REMOVE(&home->connections, connection, link);
@@ -190,36 +201,6 @@ static void connection_free(struct connection *connection)
 
 /* ---- between exchanges ---- */
 
-static void idle_end(struct connection *connection)
-{
-    if (connection->is_idle) {
-        TAILQ_REMOVE(&connection->home->idle, connection, idle_link);
-        connection->is_idle = false;
-    }
-}
-
-/* Its next request is here, though its fiber has not been told yet: to close it now would reset it. */
-static bool has_bytes(const struct connection *connection)
-{
-    char first;
-    return recv(connection->fd, &first, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
-}
-
-bool connection_close_idle(struct server_loop *home)
-{
-    struct connection *connection = TAILQ_FIRST(&home->idle);
-    while (connection != NULL && has_bytes(connection)) {
-        connection = TAILQ_NEXT(connection, idle_link);
-    }
-    if (connection == NULL) {
-        return false;
-    }
-    CHECK_MAGIC(connection, CONNECTION_MAGIC);
-    idle_end(connection);
-    fiber_cancel(connection->fiber);
-    return true;
-}
-
 /* Waits for a request's first bytes. An idle connection holds no buffer. */
 static int wait_for_request(struct connection *connection, bool is_first)
 {
@@ -231,16 +212,14 @@ static int wait_for_request(struct connection *connection, bool is_first)
     buf_clear(&connection->out);
     int code = 0;
     /* A new connection's request has mostly arrived; an old one's client has just been answered. */
-    if (!is_first || !has_bytes(connection)) {
+    if (!is_first || !connection_has_bytes(connection)) {
         buf_clear(&connection->in);
         if (connection->home->is_draining) {
             return SG_E_CANCELLED;
         }
-        connection->is_idle = true;
-        TAILQ_INSERT_TAIL(&connection->home->idle, connection, idle_link);
+        connection_set_place(connection, is_first ? PLACE_HEAD : PLACE_IDLE);
         code = wait_ready(connection, SG_READ,
                           deadline_in(is_first ? tuning->header_ms : tuning->idle_ms));
-        idle_end(connection);
     }
     /* Told to close in the same turn in which bytes came: a cancelled fiber could not serve them. */
     return code == 0 && fiber_is_cancelled(connection->fiber) ? SG_E_CANCELLED : code;
@@ -361,7 +340,9 @@ static void serve(struct connection *connection)
         if (wait_for_request(connection, is_first) != 0) {
             return;
         }
+        connection_set_place(connection, PLACE_HEAD); /* since it came, if it is new */
         int code = read_head(connection, &length, &err);
+        connection_set_place(connection, PLACE_KEPT);
         if (code == SG_E_TIMEOUT) {
             refuse(connection, &err);
         }

@@ -163,7 +163,9 @@ static void server_loop_init(struct server_loop *home, struct http_server *serve
     home->loop = loop;
     home->listen_fd = home->spare_fd = -1;
     TAILQ_INIT(&home->connections);
-    TAILQ_INIT(&home->idle);
+    for (int i = 0; i < PLACE_COUNT; i++) {
+        TAILQ_INIT(&home->places[i]);
+    }
     TAILQ_INIT(&home->rejected);
 }
 
@@ -267,29 +269,71 @@ static void post_to_all(struct http_server *server, void (*run)(struct server_lo
     }
 }
 
-/* ---- relief: descriptors are nearly used up ---- */
+/* ---- relief: descriptors or places are nearly used up ---- */
+
+bool server_connections_are_near(struct http_server *server)
+{
+    size_t most = admission_connections_max();
+    return http_server_connections(server) >= most - most / 8;
+}
+
+/* Would so many more be too many? */
+static bool is_over(struct http_server *server, size_t count)
+{
+    return http_server_connections(server) >= admission_connections_max() ||
+           count > admission_limit() || admission_used() > admission_limit() - count;
+}
+
+/* One of those that may be about to send their head: no more of them than are wanted, on all loops together, since the
+ * newest may be the one for which room was made. */
+static bool head_gives_way(struct server_loop *home, size_t count)
+{
+    struct http_server *server = home->server;
+    size_t left = atomic_load(&server->relief_heads);
+    while (left > 0 && !atomic_compare_exchange_weak(&server->relief_heads, &left, left - 1)) {
+    }
+    if (left == 0) {
+        return false;
+    }
+    bool is_found = is_over(server, count) && connection_give_way(home, PLACE_HEAD);
+    if (!is_found) {
+        atomic_fetch_add(&server->relief_heads, 1); /* another loop may have one */
+    }
+    return is_found;
+}
 
 static void relieve_here(struct server_loop *home, void *arg)
 {
+    struct http_server *server = home->server;
     (void)arg;
     if (admission_is_near()) {
         fetch_close_idle(home->loop);
     }
-    size_t count = admission_is_near() ? atomic_load(&home->server->relief) : 0;
-    for (size_t i = 0; i < count && connection_close_idle(home); i++) { /* each ends in its fiber */
+    bool is_near = admission_is_near() || server_connections_are_near(server);
+    size_t count = is_near ? atomic_load(&server->relief) : 0;
+    for (size_t i = 0; i < count; i++) { /* each ends in its fiber */
+        if (!connection_give_way(home, PLACE_OVER) && !head_gives_way(home, count)) {
+            break;
+        }
     }
-    atomic_fetch_sub(&home->server->relieving, 1);
+    atomic_fetch_sub(&server->relieving, 1);
+}
+
+void server_relieve(struct http_server *server, size_t count)
+{
+    size_t none = 0;
+    size_t heads = is_over(server, count) ? count : 0;
+    if (atomic_compare_exchange_strong(&server->relieving, &none, server->loops_count)) {
+        atomic_store(&server->relief, count);
+        atomic_store(&server->relief_heads, heads);
+        post_to_all(server, relieve_here, NULL);
+    } /* else they are at it */
 }
 
 static void relieve(struct admission_reliever *reliever, size_t count)
 {
-    struct http_server *server =
-        (struct http_server *)((char *)reliever - offsetof(struct http_server, reliever));
-    size_t none = 0;
-    if (atomic_compare_exchange_strong(&server->relieving, &none, server->loops_count)) {
-        atomic_store(&server->relief, count);
-        post_to_all(server, relieve_here, NULL);
-    } /* else they are at it */
+    server_relieve(
+        (struct http_server *)((char *)reliever - offsetof(struct http_server, reliever)), count);
 }
 
 static void start_here(struct server_loop *home, void *arg)
@@ -334,8 +378,7 @@ static void drain_here(struct server_loop *home, void *arg)
     home->is_draining = true;
     listener_stop(home);
     rejected_close_all(home);
-    while (connection_close_idle(home)) {
-    }
+    connections_close_silent(home);
     struct drain_done *done = &drain->done[home - home->server->loops];
     loop_post(fiber_home(drain->waiter), &done->task);
 }

@@ -4,7 +4,8 @@
  * Deadlines: header, body silence, idle, write (base/limits.h). A client that leaves (close or half-close) while its
  * exchange is being answered is noticed at once: the fiber is cancelled. (Half-close counts as leaving, since the one cannot be
  * told from the other: clients keep their side open until they have the answer.) One exchange at a time: a pipelined next
- * request waits in the socket. A request that cannot be read is answered by the core, in the form of OpenAI's errors. */
+ * request waits in the socket. Where descriptors or places are scarce, connections whose request is not being handled give
+ * way to those that come. A request that cannot be read is answered by the core, in the form of OpenAI's errors. */
 #ifndef SANDGATE_HTTP_SERVER_H
 #define SANDGATE_HTTP_SERVER_H
 

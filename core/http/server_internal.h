@@ -1,5 +1,6 @@
 /* What the files of the HTTP front share: server.c (all loops), accept.c (a listener), conn.c (a connection's fiber),
- * body.c (reading) and answer.c (writing). Tests include it for http_server_tune() alone. */
+ * place.c (who gives way), body.c (reading) and answer.c (writing). Tests include it for http_server_tune(), and those of
+ * relief for connection_give_way(). */
 #ifndef SANDGATE_HTTP_SERVER_INTERNAL_H
 #define SANDGATE_HTTP_SERVER_INTERNAL_H
 
@@ -33,6 +34,15 @@ struct rejected {
     TAILQ_ENTRY(rejected) link;
 };
 
+/* How firmly a connection has its place: where there are too few, those of the first kind go first. */
+enum place {
+    PLACE_KEPT, /* its request is being handled, or its head is here: it never gives way */
+    PLACE_IDLE, /* between two requests */
+    PLACE_OVER, /* its answer is over, and what it still sends is dropped */
+    PLACE_HEAD, /* new, or it has sent a part of a head */
+    PLACE_COUNT
+};
+
 /* One loop's part of the server; touched by its thread, but for the two counts. */
 struct server_loop {
     struct http_server *server;
@@ -43,9 +53,10 @@ struct server_loop {
     bool is_shared; /* the socket is somebody else's too, who hands it to the next process */
     struct event accept_event, retry_event;
     TAILQ_HEAD(, connection) connections;
-    TAILQ_HEAD(, connection) idle; /* the longest idle first */
+    TAILQ_HEAD(, connection) places[PLACE_COUNT]; /* the longest there first; of PLACE_KEPT none */
     TAILQ_HEAD(, rejected) rejected;
     size_t rejected_count;
+    int room_tries; /* how often the one that waits to be taken has been left waiting */
     atomic_size_t connections_count, busy_count;
     int64_t date_s;
     char date[DATE_BYTES];
@@ -55,8 +66,9 @@ struct http_server {
     uint32_t magic;
     atomic_size_t refs; /* the owner's and one for each posted task */
     struct admission_reliever reliever;
-    atomic_size_t relieving; /* loops that have been told to close what is idle, and have not */
-    atomic_size_t relief;    /* how many clients' connections each of them may close */
+    atomic_size_t relieving;    /* loops that have been told to make room, and have not */
+    atomic_size_t relief;       /* how many clients' connections each of them may close */
+    atomic_size_t relief_heads; /* of them, on all loops together, those without a whole head */
     http_handler *handle;
     void *ctx;
     uint16_t port;
@@ -74,14 +86,14 @@ struct connection {
     struct fiber_watch *watch;
     struct http_exchange *exchange; /* while a handler runs */
     bool is_gone;                   /* the client closed or half-closed */
-    bool is_idle;                   /* it stands in home->idle */
+    enum place place;               /* it stands in home->places of it */
     bool must_reset;                /* at its end the client shall see a cut, not an end */
     struct buf in;                  /* read and not yet used */
     struct buf head;                /* of the exchange */
     struct buf out;                 /* an answer's head that was not yet sent */
     struct sockaddr_storage address;
     char address_text[64]; /* filled when it is asked for */
-    TAILQ_ENTRY(connection) link, idle_link;
+    TAILQ_ENTRY(connection) link, place_link;
 };
 
 enum body_state { BODY_UNREAD, BODY_DONE, BODY_BROKEN };
@@ -105,6 +117,13 @@ struct http_exchange {
     struct http_head head; /* last, as it is large */
 };
 
+/* ---- server.c ---- */
+/* True from seven eighths of the connections on that there may be. */
+bool server_connections_are_near(struct http_server *);
+/* Has every loop close up to `count` connections in its next turn, as connection_give_way(): where the limits are near
+ * idle and lingering ones, and where so many more would be beyond them as many others on all loops. Any thread. */
+void server_relieve(struct http_server *, size_t count);
+
 /* ---- accept.c ---- */
 void listener_start(struct server_loop *);
 void listener_stop(struct server_loop *); /* takes what waits in its queue, then closes it */
@@ -114,14 +133,22 @@ const char *server_loop_date(struct server_loop *); /* now, as HTTP writes it */
 /* ---- conn.c ---- */
 /* Takes the descriptor; false (and it stays the caller's) where no fiber can be had. */
 bool connection_start(struct server_loop *, int fd, const struct sockaddr_storage *);
-/* Closes the connection that has been idle for the longest time, and to which nothing has come; false if there is none. */
-bool connection_close_idle(struct server_loop *);
 
 /* Appends what there is, at most `room` bytes. 0, SG_E_TIMEOUT, or SG_E_CANCELLED where the client or the fiber is
  * gone. Waits. */
 int connection_read(struct connection *, struct buf *into, size_t room, int64_t deadline);
 /* Sends all of it; changes the vectors. 0, or SG_E_TIMEOUT or SG_E_CANCELLED: nothing more can be sent. Waits. */
 int connection_send(struct connection *, struct iovec *, size_t count);
+
+/* ---- place.c ---- */
+void connection_set_place(struct connection *, enum place);
+bool connection_has_bytes(const struct connection *); /* something has come that was not read yet */
+/* Closes, without a word, the connection of the loop that is the first to give way, of the kinds up to `last`; false if
+ * there is none. One to which something has come that its fiber has not read stays, unless its answer is over. The place is
+ * free when its fiber has had its turn. */
+bool connection_give_way(struct server_loop *, enum place last);
+/* Closes all that have sent nothing since they came, or since their last answer. */
+void connections_close_silent(struct server_loop *);
 
 /* ---- body.c ---- */
 void body_init(struct http_exchange *);

@@ -155,6 +155,44 @@ class Descriptors(Shares):
             wire.close()
         self.check_nothing_held(gateway)
 
+    def hold(self, gateway, count, data):
+        """So many clients without a key, who send that and stay."""
+        wires = []
+        for _ in range(count):
+            wires.append(Wire(gateway))
+            self.addCleanup(wires[-1].close)
+            wires[-1].send(data)
+        return wires
+
+    def check_served_beside(self, data):
+        """Three times as many clients as may be open hold what they can with `data`; those with a key are served all the same."""
+        upstream = self.upstream(lambda connection: connection.wait_closed() and False, forever=answer("ok"))
+        gateway = self.serve_with(64, upstream)
+        with Wire(gateway) as busy:
+            busy.post(body_of(text="x", tools=()), fields=[f"Authorization: Bearer {A}"])
+            upstream.next_request()
+            held = self.hold(gateway, 3 * 32, data)
+            for _ in range(8):
+                reply = chat(gateway, text="x", tools=(), key=B)
+                self.assertEqual((reply.status, reply.text), (200, "ok"))
+                now = metrics(gateway, SCRAPER)
+                self.assertEqual(now["sandgate_requests_in_progress"], 2, "the busy one is still there")
+                self.assertLessEqual(now["sandgate_descriptors_used"], 64)
+            self.assertEqual(len(held[0].read_all().split(b"HTTP/1.1 503 ")), 1, "the one held longest had its place, and lost it")
+        for wire in held:
+            wire.close()
+        self.check_nothing_held(gateway)
+
+    def test_half_heads_without_a_key_give_way(self):
+        self.check_served_beside(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n")
+
+    def test_clients_who_send_nothing_give_way(self):
+        self.check_served_beside(b"")
+
+    def test_bodies_that_were_refused_give_way(self):
+        for path in (b"/v1/chat/completions", b"/nowhere"):
+            with self.subTest(path=path):
+                self.check_served_beside(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{" % path)
 
     def test_a_request_for_whose_transfer_no_descriptor_is_left_is_told_to_come_again(self):
         def waits(connection):
