@@ -270,8 +270,10 @@ static void read_key(struct config *config, const struct auth_key_text *text,
                      const struct conf_node *node, struct conf_problems *problems)
 {
     struct auth_key *key = &config->auth.keys[config->auth.keys_count];
-    if (text->name == NULL || text->name[0] == '\0') {
-        return; /* reported as missing already */
+    bool is_unread = (text->key == NULL && conf_get(node, "key") != NULL) ||
+                     (text->sha256 == NULL && conf_get(node, "sha256") != NULL);
+    if (text->name == NULL || text->name[0] == '\0' || text->use == NULL || is_unread) {
+        return; /* reported already */
     }
     bool has_hash = text->sha256 != NULL, has_key = text->key != NULL;
     if (has_hash == has_key) {
@@ -312,14 +314,12 @@ static void read_auth(struct config *config, const struct conf_node *root,
     const struct conf_node *section = conf_get(root, "auth");
     size_t found =
         conf_fill(auth_options, section, root, NULL, "auth", &text, config->arena, problems);
-    if (found > 0) {
-        return;
-    }
-    config->auth.mode = strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
+    config->auth.mode =
+        text.mode != NULL && strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
     config->auth.insecure = text.insecure;
     config->auth.keys = arena_get(config->arena, (text.keys.count + 1) * sizeof(struct auth_key));
     const struct conf_node *list = section != NULL ? conf_get(section, "keys") : NULL;
-    for (size_t i = 0; i < text.keys.count; i++) {
+    for (size_t i = 0; i < text.keys.count; i++) { /* a mistake in one hides none in another */
         const struct auth_key_text *keys = text.keys.items;
         read_key(config, &keys[i], list->items[i], problems);
     }
@@ -328,7 +328,7 @@ static void read_auth(struct config *config, const struct conf_node *root,
                      "auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the "
                      "two out");
     }
-    if (config->auth.mode == AUTH_KEYS && text.keys.count == 0) {
+    if (config->auth.mode == AUTH_KEYS && text.keys.count == 0 && found == 0) {
         conf_problem(
             problems, section != NULL ? section : root,
             "auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only "

@@ -89,6 +89,15 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.assertEqual(len(found), 1, found)
         self.assertRegex(found[0], pattern + "$")
 
+    def test_a_mistake_in_one_key_hides_none_in_another(self):
+        keys = ('auth:\n  keys:\n    - { name: a, key: "${NOT_SET_ANYWHERE}" }\n    - { name: b, key: short }\n'
+                "    - { name: c, sha256: 12 }\n    - { name: d }\n    - { name: e, key: long-enough, use: x }\n")
+        found = self.problems(GOOD.replace("auth: { mode: none }\n", keys))
+        found.sort()
+        self.assertEqual([int(line.split(":")[1]) for line in found], [3, 4, 5, 6, 7], found)
+        for line, part in zip(found, ("NOT_SET_ANYWHERE", "key 'b' is shorter than 8", "64 hexadecimal digits", "exactly one of", "use")):
+            self.assertIn(part, line)
+
     def b38_an_unknown_sandbox_is_named_with_what_there_is(self):
         upstreams = "auth: { mode: none }\nupstreams:\n" + UPSTREAM
         self.check_one(GOOD.replace("sandbox: box", "sandbox: other"),
