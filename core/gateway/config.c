@@ -314,8 +314,7 @@ static void read_auth(struct config *config, const struct conf_node *root,
     const struct conf_node *section = conf_get(root, "auth");
     size_t found =
         conf_fill(auth_options, section, root, NULL, "auth", &text, config->arena, problems);
-    config->auth.mode =
-        text.mode != NULL && strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
+    config->auth.mode = text.mode != NULL && strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
     config->auth.insecure = text.insecure;
     config->auth.keys = arena_get(config->arena, (text.keys.count + 1) * sizeof(struct auth_key));
     const struct conf_node *list = section != NULL ? conf_get(section, "keys") : NULL;
