@@ -140,7 +140,10 @@ class Faulty:
         elif place in ("begun", "mid"):
             rest = len(self.until("end")) - len(self.until(place))
             noise = (NOISE * (rest // len(NOISE) + 1))[:rest]
-        self.connection.send(self.until(place) + noise)
+        begun = self.until(place)
+        if place == "end":  # noise on a connection that is kept would hit whichever row takes it up
+            begun = begun.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+        self.connection.send(begun + noise)
         return False
 
     def flood(self, place):
