@@ -103,7 +103,7 @@ bool memory_may_have_grown(const struct memory_watch *);
 uint64_t memory_enforce(struct memory_watch *, uint64_t limit_bytes, pid_t driver,
                         bool *ret_driver_killed);
 
-/* The text of the interpreter's side, made from driver/driver.py at build time. */
+/* The text of the interpreter's side, made from the files of driver/ at build time. */
 extern const unsigned char driver_text[];
 extern const size_t driver_text_len;
 
