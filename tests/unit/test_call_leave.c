@@ -1,138 +1,10 @@
 /* core/plugin/call_leave.c: calls whose code does not return. The caller goes on, the plugin gets nothing more from the
  * core, and what the caller owned cannot be reached. Threads that block stand at a gate. */
-#include "base/log.h"
-#include "call_fixture.h"
-#include "gate.h"
+#include "leave_fixture.h"
 
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <unistd.h>
-
-static _Atomic uint64_t abandoned;
-static const struct instance stuck = {
-    .name = "one", .plugin = &worker_plugin, .abandoned = &abandoned};
-static const struct instance stuck_on_loop = {
-    .name = "one", .plugin = &loop_plugin, .abandoned = &abandoned};
-static atomic_int returned; /* plugin functions that came back */
 static struct sg_call *observed;
 
-static void run_stuck(void (*fiber)(void *), size_t threads)
-{
-    gate_close();
-    atomic_store(&abandoned, 0);
-    atomic_store(&returned, 0);
-    run_once(&stuck, fiber, threads);
-}
-
-/* It is as if the call had been cancelled nearly ABANDON_AFTER_MS ago. */
-static void cancel_long_ago(struct sg_call *call)
-{
-    call_cancel(call);
-    CU_ASSERT_TRUE(call_is_cancelled(call));
-    call->cancelled_at -= ABANDON_AFTER_MS - 10;
-    if (call->watcher != NULL) {
-        fiber_wake(call->watcher); /* it looks at the time again */
-    }
-}
-
-/* Lets the workers come to the gate while the loop goes round. */
-static void await_gate(size_t waiting)
-{
-    for (bool is_there = false; !is_there;) {
-        fiber_yield();
-        (void)sched_yield();
-        lock_take(&gate_lock);
-        is_there = gate_waiting >= waiting;
-        lock_release(&gate_lock);
-    }
-}
-
-static void await_return(int count)
-{
-    while (atomic_load(&returned) < count) {
-        fiber_yield();
-        (void)sched_yield();
-    }
-}
-
 /* ---- a call that outlives its deadline ---- */
-
-/* Everything is refused at once. */
-static void use_all(struct sg_call *call)
-{
-    struct sg_error err = {0};
-    struct sg_run run = {.code = "", .code_len = 0};
-    struct sg_query query = {.text = ""};
-    struct sg_http_request request = {.url = "http://127.0.0.1/"};
-    struct sg_http_reply reply = {0};
-    struct sg_spawn spawn = {.path = "/bin/true"};
-    struct sg_child child = {0};
-    int number = 0;
-    CU_ASSERT_EQUAL(host->emit(call, SG_OUT_DATA, "x", 1, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->sleep(call, 1, &err), SG_E_CANCELLED);
-    CU_ASSERT_STRING_EQUAL(err.message, "sleep() in 'run' ended: the call is cancelled");
-    CU_ASSERT_EQUAL(host->run_code(call, &run, NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_STRING_EQUAL(err.message, "run_code() in 'run' ended: the call is cancelled");
-    CU_ASSERT_EQUAL(host->search(call, &query, NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->http(call, &request, &reply, NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->file_put(call, "a", "b", 1, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->file_get(call, "a", NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->file_list(call, "a", NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->wait_fd(call, 0, SG_READ, -1, &number, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->blocking(call, NULL, NULL, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->spawn(call, &spawn, &child, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->wait_child(call, &child, -1, &number, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(host->time_left_ms(call), 0);
-}
-
-static int run_never(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
-                     struct sg_error *err)
-{
-    (void)call, (void)run, (void)sink, (void)err;
-    CU_FAIL("an abandoned call ran code");
-    return 0;
-}
-
-static int put_never(struct sg_call *call, const char *path, const void *data, size_t len,
-                     struct sg_error *err)
-{
-    (void)call, (void)path, (void)data, (void)len, (void)err;
-    CU_FAIL("an abandoned call wrote a file");
-    return 0;
-}
-
-static int get_never(struct sg_call *call, const char *path, const struct sg_sink *sink,
-                     struct sg_error *err)
-{
-    (void)call, (void)path, (void)sink, (void)err;
-    CU_FAIL("an abandoned call read files");
-    return 0;
-}
-
-static int search_never(struct sg_call *call, const struct sg_query *query,
-                        const struct sg_sink *sink, struct sg_error *err)
-{
-    (void)call, (void)query, (void)sink, (void)err;
-    CU_FAIL("an abandoned call searched");
-    return 0;
-}
-
-static const struct core_services never_services = {.run_code = run_never,
-                                                    .file_put = put_never,
-                                                    .file_get = get_never,
-                                                    .file_list = get_never,
-                                                    .search = search_never};
-
-static int block(const struct instance *i, struct sg_call *call, void *arguments,
-                 struct sg_error *err)
-{
-    (void)i;
-    int code = host->emit(call, SG_OUT_LOG_OUT, "begun", 5, err);
-    gate_wait();
-    use_all(call);
-    atomic_fetch_add(&returned, 1);
-    return arguments != NULL ? *(int *)arguments : code;
-}
 
 static char log_text_read[4096];
 
@@ -256,16 +128,6 @@ static void a_call_that_returns_in_time_is_not_abandoned(void)
     CU_ASSERT_EQUAL(atomic_load(&abandoned), 0);
 }
 
-/* ---- what has not begun ---- */
-
-static int never(const struct instance *i, struct sg_call *call, void *arguments,
-                 struct sg_error *err)
-{
-    (void)i, (void)call, (void)arguments, (void)err;
-    CU_FAIL("it was taken back, and yet it ran");
-    return 0;
-}
-
 static void wait_in_queue(void *arg)
 {
     (void)arg;
@@ -297,8 +159,6 @@ static void what_waits_for_a_thread_is_taken_back(void)
 }
 
 /* ---- the core's part under way ---- */
-
-static bool service_ended;
 
 static int service_tells(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
                          struct sg_error *err)
@@ -429,143 +289,6 @@ static void a_chain_goes_with_the_call_that_holds_its_thread(void)
     CU_ASSERT_EQUAL(atomic_load(&returned), 2);
 }
 
-/* ---- a fiber that visits a worker ---- */
-
-static int block_there(void *arg)
-{
-    (void)arg;
-    gate_wait();
-    return 0;
-}
-
-static int visit(const struct instance *i, struct sg_call *call, void *arguments,
-                 struct sg_error *err)
-{
-    (void)i, (void)arguments;
-    CU_ASSERT_EQUAL(host->blocking(call, block_there, NULL, err), 0);
-    CU_ASSERT_EQUAL(host->sleep(call, 1, err), SG_E_CANCELLED);
-    atomic_fetch_add(&returned, 1);
-    return 0;
-}
-
-static void abandon_visit(void *arg)
-{
-    (void)arg;
-    struct sg_error err = {0};
-    struct sg_call *call = call_new(&stuck_on_loop, "call", NULL, NULL, DEADLINE_NONE);
-    call_start(call, visit, NULL);
-    await_gate(1);
-    cancel_long_ago(call);
-    call_wait_end(call);
-    CU_ASSERT_EQUAL(call_result(call, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(atomic_load(&returned), 0);
-    call_unref(call);
-    gate_let_go();
-    await_return(1);
-}
-
-static void a_fiber_whose_function_blocks_a_worker_is_abandoned(void)
-{
-    run_stuck(abandon_visit, 1);
-    CU_ASSERT_EQUAL(atomic_load(&abandoned), 1);
-}
-
-static int visit_in_sink(void *ctx, enum sg_out kind, const void *data, size_t len,
-                         struct sg_error *err)
-{
-    (void)kind, (void)data, (void)len;
-    return host->blocking(ctx, block_there, NULL, err);
-}
-
-static int service_waits(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
-                         struct sg_error *err)
-{
-    (void)call, (void)run;
-    int code = sink->event(sink->ctx, SG_OUT_LOG_OUT, "x", 1, err);
-    service_ended = true;
-    return code;
-}
-
-static int visit_within(const struct instance *i, struct sg_call *call, void *arguments,
-                        struct sg_error *err)
-{
-    (void)i, (void)arguments;
-    struct sg_run run = {.code = "", .code_len = 0};
-    struct sg_sink sink = {visit_in_sink, call};
-    return host->run_code(call, &run, &sink, err);
-}
-
-static void open_later(void *arg)
-{
-    struct sg_call *call = arg;
-    while (call->tried_at == 0) {
-        (void)fiber_sleep(1);
-    }
-    CU_ASSERT_FALSE(call_has_ended(call));
-    gate_let_go();
-}
-
-static void keep_visit(void *arg)
-{
-    (void)arg;
-    struct sg_error err = {0};
-    service_ended = false;
-    struct sg_call *call = call_new(&stuck_on_loop, "call", NULL, NULL, DEADLINE_NONE);
-    call_start(call, visit_within, NULL);
-    await_gate(1);
-    cancel_long_ago(call);
-    start("open", open_later, call);
-    call_wait_end(call);
-    CU_ASSERT_TRUE(service_ended);
-    CU_ASSERT_EQUAL(call_result(call, &err), 0);
-    call_unref(call);
-}
-
-static void a_fiber_within_the_cores_part_is_waited_for(void)
-{
-    core_services_set(&(struct core_services){.run_code = service_waits});
-    run_stuck(keep_visit, 1);
-    core_services_set(&never_services);
-    CU_ASSERT_EQUAL(atomic_load(&abandoned), 0);
-}
-
-static int visit_refused(const struct instance *i, struct sg_call *call, void *arguments,
-                         struct sg_error *err)
-{
-    (void)i, (void)arguments;
-    int code = host->blocking(call, block_there, NULL, err);
-    CU_ASSERT_EQUAL(code, SG_E_CANCELLED);
-    atomic_fetch_add(&returned, 1);
-    return code;
-}
-
-static void withdraw_visit(void *arg)
-{
-    (void)arg;
-    struct sg_error err = {0};
-    struct sg_call *call = call_new(&stuck, "run", NULL, NULL, DEADLINE_NONE);
-    struct sg_call *second = call_new(&stuck_on_loop, "call", NULL, NULL, DEADLINE_NONE);
-    call_start(call, block, NULL);
-    await_gate(1);
-    call_start(second, visit_refused, NULL);
-    while (worker_pool_busy(pool) < 2) {
-        fiber_yield();
-    }
-    call_cancel(second);
-    call_wait_end(second);
-    CU_ASSERT_EQUAL(call_result(second, &err), SG_E_CANCELLED);
-    CU_ASSERT_EQUAL(atomic_load(&returned), 1);
-    call_unref(second);
-    call_cancel(call);
-    gate_let_go();
-    call_unref(call);
-}
-
-static void a_visit_that_has_not_begun_is_taken_back(void)
-{
-    run_stuck(withdraw_visit, 1);
-}
-
 /* ---- what is to be done late, and shares ---- */
 
 static int late_code;
@@ -644,9 +367,6 @@ static const struct test tests[] = {
     TEST(what_waits_for_a_thread_is_taken_back),
     TEST(a_sink_that_blocks_does_not_hold_the_cores_part),
     TEST(a_chain_goes_with_the_call_that_holds_its_thread),
-    TEST(a_fiber_whose_function_blocks_a_worker_is_abandoned),
-    TEST(a_fiber_within_the_cores_part_is_waited_for),
-    TEST(a_visit_that_has_not_begun_is_taken_back),
     TEST(an_abandoned_call_that_returns_is_told_to_whom_it_concerns),
     TEST(an_identity_keeps_to_its_share_of_the_threads),
 };

@@ -1,0 +1,167 @@
+/* What the tests of chat's memory share: a memory that is a list, and what a client brings back. */
+#ifndef TESTS_UNIT_CHAT_MEMORY_FIXTURE_H
+#define TESTS_UNIT_CHAT_MEMORY_FIXTURE_H
+
+#include "base/check.h"
+#include "chat_bench.h"
+
+#define TOOLS "\"tools\":[" CODE_TOOL "," OWN_TOOL "]"
+#define BODY "{\"model\":\"m\"," USER "," TOOLS "}"
+#define STREAM_BODY "{\"model\":\"m\",\"stream\":true," USER "," TOOLS "}"
+
+/* ---- a memory ---- */
+
+struct memory {
+    struct surface_memory calls;
+    struct arena *arena;
+    struct {
+        struct str id, data;
+    } kept[64];
+    size_t count, too_large, bytes_max;
+    bool goes_on, waits;
+    struct str resumed;
+};
+
+static inline bool memory_keep(void *context, const struct str *ids, size_t count, struct str data,
+                               bool goes_on)
+{
+    struct memory *m = context;
+    if (m->bytes_max > 0 && data.len > m->bytes_max) {
+        m->too_large++;
+        return false;
+    }
+    struct str copy = {arena_copy(m->arena, data), data.len};
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_TRUE_FATAL(m->count < COUNT_OF(m->kept));
+        m->kept[m->count].id = (struct str){arena_copy(m->arena, ids[i]), ids[i].len};
+        m->kept[m->count++].data = copy;
+    }
+    m->goes_on = goes_on;
+    return true;
+}
+
+static inline bool memory_find(void *context, struct str id, struct str *ret)
+{
+    const struct memory *m = context;
+    for (size_t i = 0; i < m->count; i++) {
+        if (str_eq(m->kept[i].id, id)) {
+            *ret = m->kept[i].data;
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline bool memory_resume(void *context, struct str id)
+{
+    struct memory *m = context;
+    m->resumed = (struct str){arena_copy(m->arena, id), id.len};
+    return m->waits;
+}
+
+static inline void memory_open(struct memory *m)
+{
+    *m = (struct memory){.arena = arena_new(0)};
+    m->calls = (struct surface_memory){memory_keep, memory_find, memory_resume, m};
+}
+
+static inline void memory_clear(struct memory *m)
+{
+    arena_free(m->arena);
+}
+#define MEMORY_CLEANUP __attribute__((cleanup(memory_clear)))
+
+static inline struct bench bench_with(struct memory *m)
+{
+    struct bench b = bench_new(0);
+    b.memory = &m->calls;
+    return b;
+}
+
+/* ---- the two requests ---- */
+
+#define ENTRY(id, name, arguments)                                                         \
+    "{\"id\":\"" id "\",\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"argum" \
+    "ents\":\"" arguments "\"}}"
+#define CODE_A ENTRY("call_0", "code_interpreter", "{\\\"code\\\":\\\"5\\\"}")
+#define STOCK_B ENTRY("call_1", "get_stock", "{\\\"part\\\": \\\"A-7\\\"}")
+#define CODE_C ENTRY("call_2", "code_interpreter", "{\\\"code\\\":\\\"6\\\"}")
+#define STOCK_D ENTRY("call_3", "get_stock", "{\\\"part\\\":\\\"B\\\"}")
+#define MESSAGE(text, calls)                    \
+    "{\"role\":\"assistant\",\"content\":" text \
+    ",\"reasoning_content\":\"r\",\"tool_calls\":[" calls "]}"
+#define ANSWER(message)                                                                         \
+    "{\"id\":\"x\",\"object\":\"chat.completion\",\"created\":1,\"model\":\"m\",\"choices\":[{" \
+    "\"index\":0,\"message\":" message ",\"finish_reason\":\"tool_calls\"}]}"
+#define RESULT(id, text) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":\"" text "\"}"
+
+/* The client's message as a client library has it from our answer: role, content and calls. */
+static inline char *client_message(struct bench *b, cJSON **ret_calls)
+{
+    cJSON *answer = cJSON_Parse(b->out.data);
+    cJSON *message = cJSON_GetObjectItem(
+        cJSON_GetArrayItem(cJSON_GetObjectItem(answer, "choices"), 0), "message");
+    cJSON *mine = cJSON_CreateObject();
+    cJSON_AddStringToObject(mine, "role", "assistant");
+    cJSON_AddItemToObject(mine, "content",
+                          cJSON_Duplicate(cJSON_GetObjectItem(message, "content"), 1));
+    cJSON *calls = cJSON_Duplicate(cJSON_GetObjectItem(message, "tool_calls"), 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(calls);
+    cJSON_AddItemToObject(mine, "tool_calls", calls);
+    *ret_calls = cJSON_Duplicate(calls, 1);
+    char *text = cJSON_PrintUnformatted(mine);
+    cJSON_Delete(mine);
+    cJSON_Delete(answer);
+    return text;
+}
+
+static inline const char *id_of(const cJSON *calls, int i)
+{
+    return cJSON_GetObjectItem(cJSON_GetArrayItem(calls, i), "id")->valuestring;
+}
+
+/* A request with these messages behind the user's. */
+static inline void __attribute__((format(printf, 3, 4)))
+body_put(struct buf *out, const char *tools, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    buf_printf(out, "{\"model\":\"m\",%s\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},",
+               tools);
+    buf_vprintf(out, format, arguments);
+    buf_puts(out, "]}");
+    va_end(arguments);
+}
+
+/* The messages that go up behind the user's. */
+static inline void expect_messages(struct bench *b, const char *wanted)
+{
+    const char *body = bench_request(b);
+    const char *start = strstr(body, "\"content\":\"hi\"},");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(start);
+    start += strlen("\"content\":\"hi\"},");
+    const char *end = strrchr(start, ']');
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    CU_ASSERT_TRUE(str_eq(str_of(wanted), (struct str){start, (size_t)(end - start)}));
+    if (!str_eq(str_of(wanted), (struct str){start, (size_t)(end - start)})) {
+        fprintf(stderr, "got    %.*s\nwanted %s\n", (int)(end - start), start, wanted);
+    }
+}
+
+/* The first request: one turn of ours, then a mixed one; its JSON answer is in b->out. */
+static inline void first_request(struct memory *m, struct bench *b)
+{
+    (void)m;
+    bench_open(b, BODY);
+    bench_plain_turn(b, ANSWER(MESSAGE("\"Let me see.\"", ENTRY("call_0", "code_interpreter",
+                                                                "{\\\"code\\\":\\\"x=1\\\"}"))));
+    bench_result(b, 0, "ran");
+    bench_plain_turn(b, ANSWER(MESSAGE("\"Both.\"", CODE_A "," STOCK_B "," CODE_C "," STOCK_D)));
+    CU_ASSERT_EQUAL_FATAL(b->turn.calls_count, 2);
+    CU_ASSERT_TRUE(b->turn.has_client_calls);
+    bench_result(b, 0, "5!");
+    bench_result(b, 1, "6!");
+    bench_finish(b, "");
+}
+
+#endif
