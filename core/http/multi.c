@@ -19,8 +19,8 @@ struct watch {
     struct fetch_multi *multi;
     int fd;
     short added; /* what it is watched for; 0: nothing */
-    bool
-        is_wanted; /* by libcurl: else its connection is kept, and the watch with it for the next transfer */
+    /* By libcurl. Else its connection is kept, and the watch with it, for the next transfer. */
+    bool is_wanted;
     struct event event;
 };
 
@@ -73,11 +73,10 @@ static void watch_stop(struct watch *watch)
 static void socket_ready(int fd, short what, void *arg)
 {
     struct watch *watch = arg;
-    (void)
-        fd; /* none where it is looked at by time; libcurl then finds out by itself what is ready */
-    if (!watch
-             ->is_wanted) { /* the other side has closed what is kept: libcurl sees when it takes it up */
-        watch_stop(watch);
+    (void)fd; /* none, nor any readiness, where it is looked at by time: libcurl then finds out */
+    if (!watch->is_wanted) {
+        watch_stop(
+            watch); /* the other side has ended what is kept: libcurl sees it at the next use */
         return;
     }
     int ready = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |

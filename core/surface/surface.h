@@ -125,7 +125,7 @@ struct surface {
      * what cannot be understood (UNAVAILABLE). */
     int (*turn_feed)(struct surface_exchange *, struct str bytes, struct buf *out,
                      struct sg_error *err);
-    /* So many bytes of the turn are kept for now, or for the turns to come. */
+    /* So many bytes of the turn are kept, for its own end or for the turns to come. */
     size_t (*turn_bytes)(const struct surface_exchange *);
     /* True once the answer's own end mark has come: what the upstream sends after it does not matter. */
     bool (*turn_is_done)(const struct surface_exchange *);
