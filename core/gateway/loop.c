@@ -337,8 +337,8 @@ int loop_serve(struct request *r, struct sg_error *err)
     turns.options.stream = turns.surface->wants_stream(r->talk) && !r->upstream->replay;
     rc = turns_serve(r, &turns, err);
     if (rc != 0) {
-        if (r->lease !=
-            NULL) { /* a client that failed may come back as it was, but to what it had only */
+        /* A client that failed may come back as it was, but to what it had only. */
+        if (r->lease != NULL) {
             bool waits = r->has_resumed && !request_has_run(r) && rc != SG_E_CANCELLED;
             lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
