@@ -404,3 +404,17 @@ const struct json_member *json_find(const struct json_member *members, size_t co
     }
     return NULL;
 }
+
+const struct json_member *json_find_type(const struct json_member *members, size_t count,
+                                         const char *name, enum json_type type)
+{
+    const struct json_member *member = json_find(members, count, name);
+    return member != NULL && member->value.type == type ? member : NULL;
+}
+
+struct str json_find_text(const struct json_member *members, size_t count, const char *name,
+                          struct arena *arena)
+{
+    const struct json_member *member = json_find_type(members, count, name, JSON_STRING);
+    return member == NULL ? (struct str){0} : json_text_of(member->value, arena);
+}

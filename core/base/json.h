@@ -74,6 +74,12 @@ struct json_value *json_elements(struct json_value array, struct arena *, size_t
 /* By decoded name, case-sensitively; NULL if absent. */
 const struct json_member *json_find(const struct json_member *members, size_t count,
                                     const char *name);
+/* Likewise, if its value is of the type; else NULL. */
+const struct json_member *json_find_type(const struct json_member *members, size_t count,
+                                         const char *name, enum json_type type);
+/* The decoded text of a member that is a string, as json_text_of() has it; else empty. */
+struct str json_find_text(const struct json_member *members, size_t count, const char *name,
+                          struct arena *);
 
 /* The decoded text of a checked string, in the arena if it had escapes, else within the text. A lone surrogate becomes
  * U+FFFD. May hold NUL (from \u0000). */

@@ -32,8 +32,9 @@ static int chat_looks_for(const struct surface_input *input, struct arena *arena
     struct chat_request request;
     int code = chat_tools_read(&request, input, arena, err);
     if (code == SG_OK) {
-        *ret = request.names_hosted || (input->offers_count > 0 && !wants_choices(input->body) &&
-                                        chat_history_is_ours(&request));
+        *ret =
+            request.set.names_hosted || (input->offers_count > 0 && !wants_choices(input->body) &&
+                                         chat_history_is_ours(&request));
     }
     return code;
 }
@@ -81,8 +82,7 @@ static void chat_free(struct surface_exchange *exchange)
 static size_t chat_turn_bytes(const struct surface_exchange *exchange)
 {
     const struct chat_turn *turn = chat_of_const(exchange)->turn;
-    const struct sse_reader *reader = &turn->reader;
-    return turn->kept_bytes + turn->json.len + turn->held.len + reader->line.len + reader->data.len;
+    return turn->kept_bytes + turn->json.len + turn->held.len + turn_stream_held(&turn->stream);
 }
 
 static bool chat_turn_is_done(const struct surface_exchange *exchange)
@@ -98,7 +98,7 @@ static bool chat_wants_stream(const struct surface_exchange *exchange)
 
 static bool chat_runs_nothing(const struct surface_exchange *exchange)
 {
-    return chat_of_const(exchange)->request.choice.kind == CHAT_CHOICE_NONE;
+    return chat_of_const(exchange)->request.choice.kind == TOOL_CHOICE_NONE;
 }
 
 static void chat_call_begin(struct surface_exchange *exchange, size_t call, struct str container_id,
@@ -108,6 +108,16 @@ static void chat_call_begin(struct surface_exchange *exchange, size_t call, stru
     const struct chat *chat = chat_of(exchange);
     CHECK(chat->last != NULL);
     CHECK(call < chat->last->ours_count);
+}
+
+/* Nothing of the answer so far changes the event. */
+static void chat_fail(struct surface_exchange *exchange, const struct sg_error *err,
+                      struct buf *out)
+{
+    (void)exchange;
+    (void)buf_puts(out, "data: "); /* overflow is the owner's to ask for */
+    openai_error_body(err, "", out);
+    (void)buf_puts(out, "\n\ndata: [DONE]\n\n");
 }
 
 static int chat_finish(struct surface_exchange *exchange, struct str closing, struct buf *out,
@@ -148,5 +158,5 @@ const struct surface surface_chat = {
     .fail = chat_fail,
     .usage = chat_usage,
     .keep_alive = ": keep-alive\n\n",
-    .error_body = chat_error_body,
+    .error_body = openai_error_body,
 };

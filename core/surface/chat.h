@@ -5,8 +5,10 @@
 #ifndef SANDGATE_SURFACE_CHAT_H
 #define SANDGATE_SURFACE_CHAT_H
 
-#include "http/sse.h"
-#include "surface/surface.h"
+#include "surface/openai_choice.h"
+#include "surface/reported.h"
+#include "surface/turn_stream.h"
+#include "surface/usage.h"
 
 enum {
     CHAT_CALLS_MAX = 128, /* tool calls of one turn, ours and the client's */
@@ -15,58 +17,16 @@ enum {
 
 /* ---- the request ---- */
 
-struct chat_offer {        /* what became of an offer in this request */
-    bool shown;            /* its function is in `tools` */
-    bool appended;         /* not among the client's tools, so that it is added to them */
-    bool called;           /* a call of it stands */
-    struct str name;       /* of its function */
-    struct str definition; /* its entry of `tools` */
-};
-
-struct chat_entry { /* an element of the client's `tools` */
-    struct json_value value;
-    int offer;                /* the one that answers it; -1: the client's own, or another's */
-    bool first;               /* of its offer: the function takes its place, the others go */
-    struct str function;      /* the name of a function of the client's own; else empty */
-    struct str cache_control; /* raw; else empty */
-};
-
-enum chat_choice_kind {
-    CHAT_CHOICE_LEFT, /* absent, auto, or something that is not ours to understand */
-    CHAT_CHOICE_NONE,
-    CHAT_CHOICE_REQUIRED,
-    CHAT_CHOICE_OURS,   /* a hosted tool is forced */
-    CHAT_CHOICE_CLIENT, /* a tool of the client's own is forced */
-    CHAT_CHOICE_ALLOWED /* a list of allowed tools */
-};
-
-struct chat_choice {
-    enum chat_choice_kind kind;
-    size_t offer;           /* OURS */
-    bool mode_required;     /* ALLOWED */
-    struct json_value mode; /* ALLOWED; raw is empty if absent */
-    struct json_value list; /* ALLOWED */
-    struct json_value
-        *tools; /* ALLOWED: the elements of the list, and the offer that each names or -1 */
-    int *tool_offers;
-    size_t tools_count;
-};
-
 struct chat_request {
     const struct json_text *body;
-    const struct surface_offer *offers;
-    size_t offers_count;
-    struct chat_offer *shown; /* one for each offer */
-    struct chat_entry *entries;
-    size_t entries_count;
-    bool names_hosted; /* an offer is shown */
+    struct tool_set set;
     const struct surface_memory *memory;
     bool resumes; /* it continues an answer of ours, which left something that goes on */
-    const struct json_member *tools, *tool_choice, *messages, *stream, *stream_options;
+    const struct json_member *tools, *messages, *stream, *stream_options;
     const struct json_member *search_options; /* that stand for a hosted tool of ours, or NULL */
     struct json_member *stream_option_members;
     size_t stream_option_count;
-    struct chat_choice choice;
+    struct tool_choice choice;
     bool wants_stream, include_usage, parallel_off, holds_text;
     bool has_functions;  /* of the old kind: answers may hold `function_call` */
     struct splice edits; /* of messages: what we made in them, as the upstream knows it */
@@ -122,11 +82,11 @@ struct chat_turn {
     struct arena *arena;
     const struct chat_request *request; /* whose functions have names that may come in pieces */
     bool is_stream, whole, done, has_text;
-    bool text_begun;                 /* the separator from earlier text is behind us */
-    bool text_given;                 /* the client has, or will have, its text */
-    size_t kept_bytes, stream_bytes; /* of the message; of all that came */
-    struct sse_reader reader;        /* of a stream */
-    struct buf json;                 /* a JSON answer, and what it says: */
+    bool text_begun;   /* the separator from earlier text is behind us */
+    bool text_given;   /* the client has, or will have, its text */
+    size_t kept_bytes; /* of the message */
+    struct turn_stream stream;
+    struct buf json; /* a JSON answer, and what it says: */
     struct chat_chunk answer;
     struct buf text; /* inner text */
     struct chat_field *fields;
@@ -168,25 +128,15 @@ struct chat {
     size_t runs_count;
 };
 
-/* ---- chat_request.c, chat_choice.c ---- */
+/* ---- chat_request.c ---- */
 
 /* Finds what the client's tools name. Fails on duplicates in entries and on more than LIMIT_TOOLS. */
 int chat_tools_read(struct chat_request *, const struct surface_input *, struct arena *,
                     struct sg_error *err);
 int chat_request_read(struct chat_request *, struct arena *, struct sg_error *err);
-/* Is this tool type, or name of a hosted tool, one that the offer answers? */
-bool chat_offer_answers(const struct surface_offer *, struct str type);
-int chat_choice_read(struct chat_request *, struct arena *, struct sg_error *err);
-/* The value of tool_choice for a turn as edits of the body; *ret_cut if the member has to go, *ret_put (else NULL) where
- * it is not there and has to be added. */
-void chat_choice_edit(const struct chat *, const struct surface_turn_options *, bool tools_left,
-                      struct splice *, bool *ret_cut, const char **ret_put);
-
 /* ---- chat_body.c ---- */
 int chat_turn_request(struct surface_exchange *, const struct surface_turn_options *,
                       struct buf *ret, struct sg_error *err);
-/* What is left of the client's token limit; -1: no limit, or usage unknown. */
-int64_t chat_tokens_left(const struct chat *, const struct json_member *limit);
 bool chat_tokens_spent(const struct chat *);
 /* Appends the messages of a turn and its results, each behind a comma. */
 void chat_messages_put(const struct chat_turn *, struct buf *out);
@@ -200,16 +150,12 @@ void chat_call_free(struct chat_call *);
 /* The call as JSON. For the client under its shown id and with its arguments as they are, for the upstream under the id
  * that it knows, and ours with valid arguments. */
 void chat_call_put(const struct chat_call *, bool upwards, struct buf *out);
-/* The offer whose function has this name; -1: none. */
-int chat_offer_of(const struct chat *, struct str name);
 /* Decides the id that is shown: one of ours if the call has none, if another of the turn has the same, or if it is the
  * client's and what goes with it is to be found again. */
 void chat_call_identify(const struct chat *, const struct chat_turn *, struct chat_call *,
                         bool is_clients);
 struct str chat_call_up_id(const struct chat_call *); /* as the upstream knows it */
 #define CHAT_ID_MARK "call_sg"
-/* Is this text a JSON object, as strict servers want it of arguments? */
-bool chat_is_object(struct str text);
 
 /* ---- chat_turn.c ---- */
 void chat_turn_free(struct chat_turn *);
@@ -218,8 +164,6 @@ int chat_turn_feed(struct surface_exchange *, struct str bytes, struct buf *out,
                    struct sg_error *err);
 int chat_turn_end(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
                   struct sg_error *err);
-const struct json_member *chat_find(const struct json_member *, size_t count, const char *name,
-                                    enum json_type type);
 
 /* ---- chat_chunk.c: the client's stream ---- */
 /* Fails where the text is not JSON, or no object. Other choices than the first are left out of account. */
@@ -234,10 +178,6 @@ int chat_answer_write(struct chat *, struct str closing, struct buf *out, struct
 const char *chat_finish_reason(const struct chat *);
 void chat_identity_note(struct chat *, const struct json_member *, size_t count);
 void chat_usage_put(const struct chat *, struct buf *out);
-/* Cuts the marked members of an object and adds `added` (`,"key":value`…, borrowed) behind what is left. */
-void chat_members_edit(struct splice *, struct str text, struct json_value object,
-                       const struct json_member *, size_t count, const bool *gone,
-                       struct str added);
 void chat_identity_fill(struct chat *); /* where the upstream gave none */
 size_t chat_client_calls(const struct chat_turn *);
 /* The inner text of the whole answer's content. */
@@ -279,21 +219,6 @@ bool chat_history_is_ours(const struct chat_request *);
 /* Notes as edits what becomes of what we made: calls and results put back in their place, ids mapped, runs that were
  * shown as pairs or text. */
 int chat_messages_read(struct chat_request *, struct arena *, struct sg_error *err);
-
-/* ---- chat_usage.c ---- */
-void chat_usage_read(struct json_value usage, struct surface_usage *ret);
-void chat_usage_add(struct surface_usage *sum, const struct surface_usage *turn);
-/* Writes the sum of two usage objects: integers that both have are added, also in nested objects; the rest as the later
- * one has it. */
-void chat_usage_sum(struct str earlier, struct str later, struct buf *out);
-
-/* ---- chat_error.c ---- */
-void chat_error_body(const struct sg_error *, const char *request_id, struct buf *out);
-void chat_fail(struct surface_exchange *, const struct sg_error *, struct buf *out);
-/* An error that the upstream reports in its answer: {"error":{…}}, {"error":"text"}, {"object":"error","message":…}, or
- * anything in an event named so. */
-int chat_upstream_error(const struct json_text *, bool is_error_event, struct arena *,
-                        struct sg_error *err);
 
 #define CHAT_MAGIC 0x63686174u /* "chat" */
 

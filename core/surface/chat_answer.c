@@ -8,26 +8,6 @@ enum { IDENTITY_BYTES_MAX = 1024 }; /* of an id, a model's name */
 
 /* ---- shared ---- */
 
-void chat_members_edit(struct splice *splice, struct str text, struct json_value object,
-                       const struct json_member *members, size_t count, const bool *gone,
-                       struct str added)
-{
-    splice_cut_members(splice, text, members, count, gone);
-    if (added.len == 0) {
-        return;
-    }
-    size_t left = 0;
-    for (size_t i = 0; i < count; i++) {
-        left += !gone[i];
-    }
-    CHECK(added.data[0] == ',');
-    if (left == 0) {
-        added = (struct str){added.data + 1, added.len - 1};
-    }
-    struct str after = count == 0 ? (struct str){object.raw.data, 1} : members[count - 1].value.raw;
-    splice_add(splice, (size_t)(after.data - text.data) + after.len, 0, added);
-}
-
 /* Keeps the first one that says something. One of absurd length, which every chunk would repeat, says nothing. */
 static void identity_keep(struct buf *to, const struct json_member *member, size_t bytes_min)
 {
@@ -40,9 +20,9 @@ static void identity_keep(struct buf *to, const struct json_member *member, size
 void chat_identity_note(struct chat *chat, const struct json_member *members, size_t count)
 {
     if (chat->turns == 0) {
-        identity_keep(&chat->id, chat_find(members, count, "id", JSON_STRING), 3);
-        identity_keep(&chat->created, chat_find(members, count, "created", JSON_NUMBER), 1);
-        identity_keep(&chat->model, chat_find(members, count, "model", JSON_STRING), 3);
+        identity_keep(&chat->id, json_find_type(members, count, "id", JSON_STRING), 3);
+        identity_keep(&chat->created, json_find_type(members, count, "created", JSON_NUMBER), 1);
+        identity_keep(&chat->model, json_find_type(members, count, "model", JSON_STRING), 3);
     }
 }
 
@@ -59,7 +39,7 @@ void chat_identity_fill(struct chat *chat)
     if (chat->model.len == 0) {
         const struct json_text *body = chat->request.body;
         const struct json_member *model =
-            chat_find(body->members, body->count, "model", JSON_STRING);
+            json_find_type(body->members, body->count, "model", JSON_STRING);
         (void)buf_append_str(&chat->model, model == NULL ? STR("\"\"") : model->value.raw);
     }
 }
@@ -163,7 +143,7 @@ static void answer_head_edit(struct answer_edit *edit)
         member_put(edit, text->members, text->count, "usage", buf_str(&chat->usage), &added);
     }
     struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
-    chat_members_edit(&edit->splice, text->raw, text->root, text->members, text->count, gone, more);
+    members_edit(&edit->splice, text->raw, text->root, text->members, text->count, gone, more);
 }
 
 static void answer_choices_edit(struct answer_edit *edit)
@@ -186,8 +166,8 @@ static void answer_choices_edit(struct answer_edit *edit)
     for (size_t i = 0; i < answer->choice_count; i++) { /* a chunk's, which may hold calls */
         gone_members[i] = str_is(answer->choice_members[i].key, "delta");
     }
-    chat_members_edit(&edit->splice, answer->text.raw, answer->choice, answer->choice_members,
-                      answer->choice_count, gone_members, more);
+    members_edit(&edit->splice, answer->text.raw, answer->choice, answer->choice_members,
+                 answer->choice_count, gone_members, more);
 }
 
 /* The content stays as it came where nothing is to be put in front of it. */
@@ -236,7 +216,7 @@ static void answer_calls_edit(struct answer_edit *edit, bool *gone_members)
     const struct chat_turn *turn = edit->chat->last;
     const struct chat_chunk *answer = edit->answer;
     const struct json_member *list =
-        chat_find(answer->delta_members, answer->delta_count, "tool_calls", JSON_ARRAY);
+        json_find_type(answer->delta_members, answer->delta_count, "tool_calls", JSON_ARRAY);
     if (list == NULL || turn->calls_count == 0) {
         return;
     }
@@ -283,8 +263,8 @@ static void answer_message_edit(struct answer_edit *edit, struct str closing)
         (void)buf_puts(&added, ",\"role\":\"assistant\""); /* small: fits */
     }
     struct str more = added.len > 0 ? kept(edit, &added) : (struct str){0};
-    chat_members_edit(&edit->splice, answer->text.raw, answer->delta, answer->delta_members,
-                      answer->delta_count, gone, more);
+    members_edit(&edit->splice, answer->text.raw, answer->delta, answer->delta_members,
+                 answer->delta_count, gone, more);
 }
 
 static void answer_splice(struct chat *chat, struct str closing, struct buf *out)

@@ -1,5 +1,6 @@
 /* Tool calls of a turn: their pieces put together whatever an upstream does with ids, indexes and names; whose they are;
  * their arguments made fit for history. */
+#include "surface/arguments.h"
 #include "surface/chat.h"
 
 #include "base/check.h"
@@ -35,13 +36,6 @@ void chat_call_free(struct chat_call *call)
 
 /* ---- reading a piece ---- */
 
-static struct str text_in(const struct json_member *members, size_t count, const char *name,
-                          struct arena *arena)
-{
-    const struct json_member *member = chat_find(members, count, name, JSON_STRING);
-    return member == NULL ? (struct str){0} : json_text_of(member->value, arena);
-}
-
 static int piece_read(struct json_value entry, struct arena *arena, struct piece *ret,
                       struct sg_error *err)
 {
@@ -50,13 +44,13 @@ static int piece_read(struct json_value entry, struct arena *arena, struct piece
     if (code != SG_OK) {
         return code;
     }
-    piece.id = text_in(piece.members, piece.count, "id", arena);
+    piece.id = json_find_text(piece.members, piece.count, "id", arena);
     const struct json_member *index = json_find(piece.members, piece.count, "index");
     piece.has_index = index != NULL && json_int_of(index->value, &piece.index);
     const struct json_member *inside =
-        chat_find(piece.members, piece.count, "function", JSON_OBJECT);
+        json_find_type(piece.members, piece.count, "function", JSON_OBJECT);
     if (inside == NULL) {
-        inside = chat_find(piece.members, piece.count, "custom", JSON_OBJECT);
+        inside = json_find_type(piece.members, piece.count, "custom", JSON_OBJECT);
         piece.custom = inside != NULL;
     }
     if (inside != NULL) {
@@ -65,7 +59,7 @@ static int piece_read(struct json_value entry, struct arena *arena, struct piece
         if (code != SG_OK) {
             return code;
         }
-        piece.name = text_in(piece.inside, piece.inside_count, "name", arena);
+        piece.name = json_find_text(piece.inside, piece.inside_count, "name", arena);
         const struct json_member *text =
             json_find(piece.inside, piece.inside_count, piece.custom ? "input" : "arguments");
         if (text != NULL && text->value.type != JSON_NULL) {
@@ -95,13 +89,13 @@ static bool name_fits(struct str name, struct str start, struct str more)
 
 static bool name_is_known(const struct chat_request *request, struct str start, struct str more)
 {
-    for (size_t i = 0; i < request->offers_count; i++) {
-        if (request->shown[i].shown && name_fits(request->shown[i].name, start, more)) {
+    for (size_t i = 0; i < request->set.offers_count; i++) {
+        if (request->set.shown[i].shown && name_fits(request->set.shown[i].name, start, more)) {
             return true;
         }
     }
-    for (size_t i = 0; i < request->entries_count; i++) {
-        struct str name = request->entries[i].function;
+    for (size_t i = 0; i < request->set.entries_count; i++) {
+        struct str name = request->set.entries[i].function;
         if (name.len > 0 && name_fits(name, start, more)) {
             return true;
         }
@@ -334,16 +328,6 @@ int chat_call_take(struct chat_turn *turn, struct json_value entry, size_t posit
 
 /* ---- when the turn has ended ---- */
 
-int chat_offer_of(const struct chat *chat, struct str name)
-{
-    for (size_t i = 0; i < chat->request.offers_count; i++) {
-        if (chat->request.shown[i].shown && str_eq(chat->request.shown[i].name, name)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
 struct str chat_call_up_id(const struct chat_call *call)
 {
     return buf_str(call->replaced ? &call->id : &call->shown_id);
@@ -354,8 +338,8 @@ struct str chat_call_up_id(const struct chat_call *call)
 static bool is_to_be_found(const struct chat *chat, const struct chat_turn *turn)
 {
     const struct chat_request *request = &chat->request;
-    if (request->memory == NULL || !request->names_hosted ||
-        request->choice.kind == CHAT_CHOICE_NONE) {
+    if (request->memory == NULL || !request->set.names_hosted ||
+        request->choice.kind == TOOL_CHOICE_NONE) {
         return false;
     }
     bool shown_early =
@@ -384,52 +368,8 @@ void chat_call_identify(const struct chat *chat, const struct chat_turn *turn,
     (void)buf_printf(&call->shown_id, CHAT_ID_MARK "%s", random); /* small: fits */
 }
 
-static struct str space_trim(struct str text)
-{
-    while (text.len > 0 && strchr(" \t\r\n", text.data[0]) != NULL) {
-        text = (struct str){text.data + 1, text.len - 1};
-    }
-    while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]) != NULL) {
-        text.len--;
-    }
-    return text;
-}
-
-bool chat_is_object(struct str text)
-{
-    struct arena *scratch = arena_new(0);
-    struct json_text scanned;
-    struct sg_error err = {0};
-    bool good =
-        json_scan(text, scratch, &scanned, &err) == SG_OK && scanned.root.type == JSON_OBJECT;
-    arena_free(scratch);
-    return good;
-}
-
-/* The inside of ```json … ``` around the whole text, if it is a JSON object. */
-static bool fence_unwrap(struct str text, struct str *ret)
-{
-    struct str fence = STR("```");
-    text = space_trim(text);
-    const char *line = text.len == 0 ? NULL : memchr(text.data, '\n', text.len);
-    if (!str_starts(text, fence) || line == NULL || text.len < 7 ||
-        memcmp(text.data + text.len - 3, fence.data, 3) != 0) {
-        return false;
-    }
-    const char *start = line + 1, *end = text.data + text.len - 3;
-    if (start > end) {
-        return false;
-    }
-    struct str inside = space_trim((struct str){start, (size_t)(end - start)});
-    if (!chat_is_object(inside)) {
-        return false;
-    }
-    *ret = inside;
-    return true;
-}
-
-/* What the tool gets, and what goes up: strict servers refuse history whose arguments are no JSON object. */
-static struct str arguments_settle(struct chat_turn *turn, struct chat_call *call)
+/* What the tool gets, and as inner text what goes up. */
+static struct str call_settle(struct chat_turn *turn, struct chat_call *call)
 {
     BUF_CLEANUP struct buf quoted = {0};
     (void)buf_putc(&quoted, '"'); /* as large as the arguments, which are bounded */
@@ -438,19 +378,15 @@ static struct str arguments_settle(struct chat_turn *turn, struct chat_call *cal
     CHECK(!quoted.overflow);
     struct str text = json_text_of((struct json_value){JSON_STRING, buf_str(&quoted)}, turn->arena);
     text = (struct str){check_alloc(arena_copy(turn->arena, text)), text.len};
-    struct str inside;
-    if (chat_is_object(text)) {
+    struct str object, settled = arguments_settle(text, &object);
+    if (str_eq(object, text)) {
         call->history = buf_str(&call->arguments);
-    } else if (fence_unwrap(text, &inside)) {
-        BUF_CLEANUP struct buf inner = {0};
-        (void)buf_put_json_inner(&inner, inside); /* bounded likewise */
-        call->history =
-            (struct str){check_alloc(arena_copy(turn->arena, buf_str(&inner))), inner.len};
-        text = inside;
-    } else {
-        call->history = STR("{}");
+        return settled;
     }
-    return text;
+    struct buf inner = {0};
+    (void)buf_put_json_inner(&inner, object); /* bounded likewise */
+    call->history = buf_to_arena(&inner, turn->arena);
+    return settled;
 }
 
 /* A name that never came, or broke off where it could have become one of ours: nobody can do anything with such a call,
@@ -458,8 +394,8 @@ static struct str arguments_settle(struct chat_turn *turn, struct chat_call *cal
 static bool name_is_cut(const struct chat *chat, const struct chat_call *call)
 {
     struct str name = buf_str(&call->name);
-    for (size_t i = 0; i < chat->request.offers_count && call->offer < 0; i++) {
-        const struct chat_offer *shown = &chat->request.shown[i];
+    for (size_t i = 0; i < chat->request.set.offers_count && call->offer < 0; i++) {
+        const struct tool_offer *shown = &chat->request.set.shown[i];
         if (shown->shown && str_starts(shown->name, name)) {
             return name.len == 0 || !name_is_known(&chat->request, name, (struct str){0});
         }
@@ -470,15 +406,15 @@ static bool name_is_cut(const struct chat *chat, const struct chat_call *call)
 /* Whose is each, and does it stand? Names of ours are none of the client's, whatever kind of call it is. */
 static void calls_judge(struct chat *chat, struct chat_turn *turn)
 {
-    bool runs_nothing = chat->request.choice.kind == CHAT_CHOICE_NONE;
+    bool runs_nothing = chat->request.choice.kind == TOOL_CHOICE_NONE;
     for (size_t i = 0; i < turn->calls_count; i++) {
         struct chat_call *call = turn->calls[i];
-        call->offer = chat_offer_of(chat, buf_str(&call->name));
+        call->offer = tools_offer_of(&chat->request.set, buf_str(&call->name));
         call->custom = call->custom && call->offer < 0;
         call->dropped = (i > 0 && chat->request.parallel_off) ||
                         (call->offer >= 0 && runs_nothing) || name_is_cut(chat, call);
         if (call->offer >= 0 && !call->dropped) {
-            chat->request.shown[call->offer].called = true;
+            chat->request.set.shown[call->offer].called = true;
             turn->ours_calls[turn->ours_count++] = call;
         }
     }
@@ -495,7 +431,7 @@ void chat_calls_settle(struct chat *chat, struct chat_turn *turn)
     }
     for (size_t i = 0; i < turn->ours_count; i++) {
         struct chat_call *call = turn->ours_calls[i];
-        struct str arguments = arguments_settle(turn, call);
+        struct str arguments = call_settle(turn, call);
         turn->ours[i] = (struct surface_call){(size_t)call->offer, buf_str(&call->shown_id),
                                               buf_str(&call->name), arguments};
     }

@@ -54,8 +54,8 @@ static int delta_read(struct chat_chunk *chunk, struct arena *arena, struct sg_e
         return code;
     }
     const struct json_member *delta =
-        chat_find(chunk->choice_members, chunk->choice_count,
-                  chunk->is_answer ? "message" : "delta", JSON_OBJECT);
+        json_find_type(chunk->choice_members, chunk->choice_count,
+                       chunk->is_answer ? "message" : "delta", JSON_OBJECT);
     if (delta == NULL) {
         return SG_OK;
     }
@@ -79,7 +79,7 @@ int chat_chunk_read(struct str data, struct arena *arena, struct chat_chunk *chu
         return error_set(err, SG_E_INVALID, "it is no JSON object");
     }
     const struct json_member *choices =
-        chat_find(chunk->text.members, chunk->text.count, "choices", JSON_ARRAY);
+        json_find_type(chunk->text.members, chunk->text.count, "choices", JSON_ARRAY);
     if (choices == NULL) {
         return SG_OK;
     }
@@ -198,8 +198,7 @@ static void head_edit(struct passing *passing)
         gone[usage - text->members] = true;
     }
     struct str more = added.len > 0 ? kept(passing, &added) : (struct str){0};
-    chat_members_edit(&passing->splice, text->raw, text->root, text->members, text->count, gone,
-                      more);
+    members_edit(&passing->splice, text->raw, text->root, text->members, text->count, gone, more);
 }
 
 static void choices_edit(struct passing *passing)
@@ -262,9 +261,9 @@ static void delta_edit(struct passing *passing, bool without_content)
         role_there = role_there || (role && !gone[i]);
     }
     bool adds_role = !chat->role_given && !role_there;
-    chat_members_edit(&passing->splice, chunk->text.raw, chunk->delta, chunk->delta_members,
-                      chunk->delta_count, gone,
-                      adds_role ? STR(",\"role\":\"assistant\"") : (struct str){0});
+    members_edit(&passing->splice, chunk->text.raw, chunk->delta, chunk->delta_members,
+                 chunk->delta_count, gone,
+                 adds_role ? STR(",\"role\":\"assistant\"") : (struct str){0});
     chat->role_given = true;
     if (!without_content) {
         const struct json_member *content =
@@ -300,18 +299,8 @@ static void choice_edit(struct passing *passing, const char *finish)
     struct buf added = {0};
     (void)buf_puts(&added, has_index ? "" : ",\"index\":0"); /* small: fits */
     (void)buf_puts(&added, has_delta ? "" : ",\"delta\":{}");
-    chat_members_edit(&passing->splice, chunk->text.raw, chunk->choice, chunk->choice_members,
-                      chunk->choice_count, gone, kept(passing, &added));
-}
-
-/* An event is one line: line ends within JSON are white space. The last two bytes end the event. */
-static void line_flatten(struct buf *out, size_t start)
-{
-    for (size_t i = start; i + 2 < out->len; i++) {
-        if (out->data[i] == '\n' || out->data[i] == '\r') {
-            out->data[i] = ' ';
-        }
-    }
+    members_edit(&passing->splice, chunk->text.raw, chunk->choice, chunk->choice_members,
+                 chunk->choice_count, gone, kept(passing, &added));
 }
 
 static void event_put(const struct passing *passing, struct buf *out)
@@ -361,18 +350,6 @@ void chat_chunk_pass(struct chat *chat, const struct chat_chunk *chunk, struct a
 
 /* ---- calls of the client's functions ---- */
 
-/* May the name still become one of ours? */
-static bool may_be_ours(const struct chat *chat, struct str name)
-{
-    for (size_t i = 0; i < chat->request.offers_count; i++) {
-        const struct chat_offer *shown = &chat->request.shown[i];
-        if (shown->shown && str_starts(shown->name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A name is whole once the arguments have begun: until then, pieces of it may follow. */
 static bool is_the_clients(const struct chat *chat, const struct chat_call *call, bool ended)
 {
@@ -380,7 +357,7 @@ static bool is_the_clients(const struct chat *chat, const struct chat_call *call
     if (ended) {
         return call->offer < 0 && !call->dropped;
     }
-    return name.len > 0 && call->arguments.len > 0 && !may_be_ours(chat, name);
+    return name.len > 0 && call->arguments.len > 0 && !tools_may_be_ours(&chat->request.set, name);
 }
 
 static void call_head_put(struct chat *chat, struct chat_call *call, struct buf *out)

@@ -26,7 +26,7 @@ static void member_text_put(struct str json, const char *const *names, struct bu
     if (json_scan(json, scratch, &text, &err) == SG_OK) {
         for (; *names != NULL; names++) {
             const struct json_member *member =
-                chat_find(text.members, text.count, *names, JSON_STRING);
+                json_find_type(text.members, text.count, *names, JSON_STRING);
             if (member != NULL) {
                 (void)buf_append_str(out, json_text_of(member->value, scratch)); /* cut below */
                 (void)buf_putc(out, '\n');
@@ -64,7 +64,7 @@ static void output_put(const struct surface_output *output, struct buf *out)
 static void run_write(const struct chat *chat, const struct chat_turn *turn, size_t i,
                       const struct surface_result *result, struct buf *out)
 {
-    const struct surface_offer *offer = &chat->request.offers[turn->ours[i].offer];
+    const struct surface_offer *offer = &chat->request.set.offers[turn->ours[i].offer];
     char random[RANDOM_ID_BYTES];
     random_id(random);
     buf_reset(out);
@@ -101,7 +101,7 @@ void chat_call_end(struct surface_exchange *exchange, size_t i, const struct sur
     buf_reset(&call->result);
     (void)buf_append_str(&call->result, result->model_text); /* shown text is bounded */
     call->has_result = true;
-    bool shows = chat->request.offers[turn->ours[i].offer].show_runs;
+    bool shows = chat->request.set.offers[turn->ours[i].offer].show_runs;
     if (shows && result->status != SURFACE_CALL_NOT_RUN && call->run.len == 0) {
         run_write(chat, turn, i, result, &call->run);
     }
@@ -201,8 +201,8 @@ static void assistant_splice(struct chat_turn *turn, struct str calls, struct bu
     struct str raw = answer->delta.raw;
     splice_add(&splice, (size_t)(list->value.raw.data - raw.data), list->value.raw.len, calls);
     bool role = json_find(answer->delta_members, answer->delta_count, "role") != NULL;
-    chat_members_edit(&splice, raw, answer->delta, answer->delta_members, answer->delta_count, gone,
-                      role ? (struct str){0} : STR(",\"role\":\"assistant\""));
+    members_edit(&splice, raw, answer->delta, answer->delta_members, answer->delta_count, gone,
+                 role ? (struct str){0} : STR(",\"role\":\"assistant\""));
     (void)splice_apply(&splice, raw, out); /* the owner asks for overflow */
 }
 

@@ -34,13 +34,6 @@ struct turned { /* the client's calls and its results */
     size_t answers_count;
 };
 
-static struct str text_in(const struct json_member *members, size_t count, const char *name,
-                          struct arena *arena)
-{
-    const struct json_member *member = chat_find(members, count, name, JSON_STRING);
-    return member == NULL ? (struct str){0} : json_text_of(member->value, arena);
-}
-
 /* ---- what was kept, read ---- */
 
 static void kept_calls_read(struct kept *kept, struct json_value list, struct arena *arena)
@@ -68,13 +61,15 @@ static struct kept *kept_read(struct str data, struct arena *arena)
     struct json_text text;
     struct sg_error err = {0};
     CHECK(json_scan(data, arena, &text, &err) == SG_OK);
-    kept->hash = text_in(text.members, text.count, "hash", arena);
-    const struct json_member *calls = chat_find(text.members, text.count, "calls", JSON_ARRAY);
+    kept->hash = json_find_text(text.members, text.count, "hash", arena);
+    const struct json_member *calls = json_find_type(text.members, text.count, "calls", JSON_ARRAY);
     CHECK(calls != NULL);
     kept_calls_read(kept, calls->value, arena);
-    const struct json_member *names = chat_find(text.members, text.count, "names", JSON_OBJECT);
-    const struct json_member *front = chat_find(text.members, text.count, "front", JSON_ARRAY);
-    const struct json_member *last = chat_find(text.members, text.count, "assistant", JSON_OBJECT);
+    const struct json_member *names =
+        json_find_type(text.members, text.count, "names", JSON_OBJECT);
+    const struct json_member *front = json_find_type(text.members, text.count, "front", JSON_ARRAY);
+    const struct json_member *last =
+        json_find_type(text.members, text.count, "assistant", JSON_OBJECT);
     if (last == NULL) {
         return kept;
     }
@@ -107,11 +102,11 @@ static int call_read(struct turned *turned, struct json_value entry, const char 
     size_t count = 0, inside_count = 0;
     int code = entry.type != JSON_OBJECT ? SG_OK
                                          : json_members(entry, where, arena, &members, &count, err);
-    const struct json_member *id = chat_find(members, count, "id", JSON_STRING);
-    const struct json_member *function = chat_find(members, count, "function", JSON_OBJECT);
+    const struct json_member *id = json_find_type(members, count, "id", JSON_STRING);
+    const struct json_member *function = json_find_type(members, count, "function", JSON_OBJECT);
     bool custom = function == NULL;
     if (custom) {
-        function = chat_find(members, count, "custom", JSON_OBJECT);
+        function = json_find_type(members, count, "custom", JSON_OBJECT);
     }
     if (code == SG_OK && function != NULL) {
         code = json_members(function->value, where, arena, &inside, &inside_count, err);
@@ -122,8 +117,8 @@ static int call_read(struct turned *turned, struct json_value entry, const char 
     size_t i = turned->calls_count++;
     turned->ids[i] = id->value;
     turned->calls[i] = (struct chat_shown_call){
-        json_text_of(id->value, arena), text_in(inside, inside_count, "name", arena),
-        text_in(inside, inside_count, custom ? "input" : "arguments", arena)};
+        json_text_of(id->value, arena), json_find_text(inside, inside_count, "name", arena),
+        json_find_text(inside, inside_count, custom ? "input" : "arguments", arena)};
     return SG_OK;
 }
 
@@ -162,7 +157,7 @@ static struct str content_text(const struct chat_message *message, struct arena 
 {
     const struct json_member *content = json_find(message->members, message->count, "content");
     if (content == NULL || content->value.type != JSON_ARRAY) {
-        return text_in(message->members, message->count, "content", arena);
+        return json_find_text(message->members, message->count, "content", arena);
     }
     BUF_CLEANUP struct buf joined = {0};
     struct json_walk walk = json_walk_of(content->value);
@@ -238,7 +233,7 @@ static struct str name_now(const struct chat_recall *recall, const struct kept *
     for (size_t i = 0; i < kept->names_count; i++) {
         int offer = chat_kind_offer(recall->request, kept->names[i].key);
         if (str_eq(json_text_of(kept->names[i].value, recall->arena), name) && offer >= 0) {
-            return recall->request->shown[offer].name;
+            return recall->request->set.shown[offer].name;
         }
     }
     return (struct str){0};
@@ -445,7 +440,7 @@ int chat_kept_apply(struct chat_recall *recall, const struct chat_message *messa
                     enum chat_kept_outcome *ret, struct sg_error *err)
 {
     const struct json_member *calls =
-        chat_find(message->members, message->count, "tool_calls", JSON_ARRAY);
+        json_find_type(message->members, message->count, "tool_calls", JSON_ARRAY);
     *ret = CHAT_KEPT_NOTHING;
     if (calls == NULL) {
         return SG_OK;

@@ -82,8 +82,8 @@ static struct str kind_of(const struct surface_offer *offer)
 static bool kind_is_named(const struct chat_request *request, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (request->shown[k].called &&
-            str_eq(kind_of(&request->offers[k]), kind_of(&request->offers[i]))) {
+        if (request->set.shown[k].called &&
+            str_eq(kind_of(&request->set.offers[k]), kind_of(&request->set.offers[i]))) {
             return true;
         }
     }
@@ -96,12 +96,12 @@ static void names_put(const struct chat *chat, struct buf *out)
     const struct chat_request *request = &chat->request;
     bool first = true;
     (void)buf_puts(out, ",\"names\":{"); /* as above */
-    for (size_t i = 0; i < request->offers_count; i++) {
-        if (request->shown[i].called && !kind_is_named(request, i)) {
+    for (size_t i = 0; i < request->set.offers_count; i++) {
+        if (request->set.shown[i].called && !kind_is_named(request, i)) {
             (void)buf_puts(out, first ? "" : ",");
-            (void)buf_put_json(out, kind_of(&request->offers[i]));
+            (void)buf_put_json(out, kind_of(&request->set.offers[i]));
             (void)buf_putc(out, ':');
-            (void)buf_put_json(out, request->shown[i].name);
+            (void)buf_put_json(out, request->set.shown[i].name);
             first = false;
         }
     }

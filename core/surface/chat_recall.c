@@ -9,6 +9,7 @@
  *
  * Where the tool is not offered now, runs become text of the assistant instead, as servers refuse calls of tools that
  * they do not know. What was changed or is not known goes up as the client has it: nothing is guessed. */
+#include "surface/arguments.h"
 #include "surface/chat_recall.h"
 
 #include "base/check.h"
@@ -58,9 +59,9 @@ void chat_value_replace(struct chat_recall *recall, struct json_value value, str
 
 int chat_kind_offer(const struct chat_request *request, struct str kind)
 {
-    for (size_t i = 0; i < request->offers_count && kind.len > 0; i++) {
-        const struct surface_offer *offer = &request->offers[i];
-        if (request->shown[i].shown &&
+    for (size_t i = 0; i < request->set.offers_count && kind.len > 0; i++) {
+        const struct surface_offer *offer = &request->set.offers[i];
+        if (request->set.shown[i].shown &&
             str_eq(offer->hosted.len > 0 ? offer->hosted : offer->name, kind)) {
             return (int)i;
         }
@@ -193,7 +194,7 @@ static struct str text_walk(struct json_value object, const char *name, struct a
 
 static void pair_put(struct str function, const struct shown_run *run, struct buf *out)
 {
-    bool sound = chat_is_object(run->arguments);
+    bool sound = arguments_is_object(run->arguments);
     (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":");
     (void)buf_put_json(out, run->id); /* overflow is asked for by the owner */
     (void)buf_puts(out, ",\"type\":\"function\",\"function\":{\"name\":");
@@ -226,7 +227,7 @@ static void runs_take(const struct chat_recall *recall, struct json_value list, 
             continue;
         }
         if (offer >= 0) {
-            pair_put(recall->request->shown[offer].name, &run, pairs);
+            pair_put(recall->request->set.shown[offer].name, &run, pairs);
         } else {
             chat_run_text_put(run.type, run.arguments, run.output, text);
         }
@@ -246,7 +247,7 @@ static void runs_cut(struct chat_recall *recall, const struct chat_message *mess
 static void runs_put_back(struct chat_recall *recall, const struct chat_message *message)
 {
     const struct json_member *runs =
-        chat_find(message->members, message->count, "executed_tools", JSON_ARRAY);
+        json_find_type(message->members, message->count, "executed_tools", JSON_ARRAY);
     BUF_CLEANUP struct buf pairs = {0}, text = {0};
     if (runs != NULL) {
         runs_take(recall, runs->value, &pairs, &text); /* bounded by the body */

@@ -7,51 +7,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool chat_offer_answers(const struct surface_offer *offer, struct str type)
+static int offer_find(const struct tool_set *set, struct str type)
 {
-    if (offer->hosted.len == 0) {
-        return false;
-    }
-    if (str_eq(offer->hosted, type)) {
-        return true;
-    }
-    return str_is(offer->hosted, "web_search") &&
-           (str_is(type, "browser_search") || str_starts(type, STR("web_search_")));
-}
-
-static int offer_find(const struct chat_request *request, struct str type)
-{
-    for (size_t i = 0; i < request->offers_count; i++) {
-        if (chat_offer_answers(&request->offers[i], type)) {
+    for (size_t i = 0; i < set->offers_count; i++) {
+        if (openai_offer_answers(&set->offers[i], type)) {
             return (int)i;
         }
     }
     return -1;
 }
 
-static struct str text_member(const struct json_member *members, size_t count, const char *name,
-                              struct arena *arena)
-{
-    const struct json_member *member = chat_find(members, count, name, JSON_STRING);
-    return member == NULL ? (struct str){0} : json_text_of(member->value, arena);
-}
-
-const struct json_member *chat_find(const struct json_member *members, size_t count,
-                                    const char *name, enum json_type type)
-{
-    const struct json_member *member = json_find(members, count, name);
-    return member != NULL && member->value.type == type ? member : NULL;
-}
-
 /* The name that an entry of the client's own is called by: {"type":"function","function":{"name"}} and the like. */
-static int own_name_read(struct chat_entry *entry, struct str type, const char *where,
+static int own_name_read(struct tool_entry *entry, struct str type, const char *where,
                          const struct json_member *members, size_t count, struct arena *arena,
                          struct sg_error *err)
 {
     const char *inner = str_is(type, "custom") ? "custom" : "function";
-    const struct json_member *object = chat_find(members, count, inner, JSON_OBJECT);
+    const struct json_member *object = json_find_type(members, count, inner, JSON_OBJECT);
     if (object == NULL) {
-        entry->function = text_member(members, count, "name", arena);
+        entry->function = json_find_text(members, count, "name", arena);
         return SG_OK;
     }
     char inner_where[64];
@@ -60,7 +34,7 @@ static int own_name_read(struct chat_entry *entry, struct str type, const char *
     size_t inside_count = 0;
     int code = json_members(object->value, inner_where, arena, &inside, &inside_count, err);
     if (code == SG_OK) {
-        entry->function = text_member(inside, inside_count, "name", arena);
+        entry->function = json_find_text(inside, inside_count, "name", arena);
     }
     return code;
 }
@@ -69,13 +43,13 @@ static int own_name_read(struct chat_entry *entry, struct str type, const char *
  * would be worse than to refuse. Whether there is one of that id makes no difference, so none can be probed for. */
 static bool names_container(const struct json_member *members, size_t count, struct arena *arena)
 {
-    return str_starts(text_member(members, count, "container", arena), STR("cntr_"));
+    return str_starts(json_find_text(members, count, "container", arena), STR("cntr_"));
 }
 
 static int entry_read(struct chat_request *request, size_t i, struct arena *arena,
                       struct sg_error *err)
 {
-    struct chat_entry *entry = &request->entries[i];
+    struct tool_entry *entry = &request->set.entries[i];
     entry->offer = -1;
     if (entry->value.type != JSON_OBJECT) {
         return SG_OK;
@@ -88,11 +62,11 @@ static int entry_read(struct chat_request *request, size_t i, struct arena *aren
     if (code != SG_OK) {
         return code;
     }
-    struct str type = text_member(members, count, "type", arena);
+    struct str type = json_find_text(members, count, "type", arena);
     if (str_is(type, "function") || str_is(type, "custom") || type.len == 0) {
         return own_name_read(entry, type, where, members, count, arena, err);
     }
-    entry->offer = offer_find(request, type);
+    entry->offer = offer_find(&request->set, type);
     if (entry->offer >= 0 && names_container(members, count, arena)) {
         (void)snprintf(where, sizeof where, "tools[%zu].container", i); /* fits */
         return error_set_param(err, SG_E_INVALID, where,
@@ -106,72 +80,10 @@ static int entry_read(struct chat_request *request, size_t i, struct arena *aren
     return SG_OK;
 }
 
-static int entries_list(struct chat_request *request, struct json_value tools, struct arena *arena,
-                        struct sg_error *err)
-{
-    struct json_walk walk = json_walk_of(tools);
-    struct json_value value;
-    size_t count = 0;
-    while (json_walk_element(&walk, &value)) {
-        if (++count > LIMIT_TOOLS) {
-            return error_set_param(err, SG_E_INVALID, "tools", "More than %d tools", LIMIT_TOOLS);
-        }
-    }
-    request->entries = arena_get(arena, (count + 1) * sizeof *request->entries);
-    request->entries_count = count;
-    walk = json_walk_of(tools);
-    for (size_t i = 0; i < count; i++) {
-        (void)json_walk_element(&walk, &request->entries[i].value); /* counted above */
-    }
-    return SG_OK;
-}
-
-/* Offers that the client's entries name are shown in the place of the first. */
-static void named_mark(struct chat_request *request)
-{
-    for (size_t i = 0; i < request->entries_count; i++) {
-        struct chat_entry *entry = &request->entries[i];
-        if (entry->offer >= 0) {
-            struct chat_offer *shown = &request->shown[entry->offer];
-            entry->first = !shown->shown;
-            shown->shown = true;
-            request->names_hosted = true;
-        }
-    }
-}
-
-static bool kind_is_shown(const struct chat_request *request, struct str hosted)
-{
-    for (size_t i = 0; i < request->offers_count && hosted.len > 0; i++) {
-        if (request->shown[i].shown && str_eq(request->offers[i].hosted, hosted)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* `always` counts as named, except with tool choice none. */
-static void always_mark(struct chat_request *request)
-{
-    const struct json_member *choice = request->tool_choice;
-    if (choice != NULL && str_is(choice->value.raw, "\"none\"")) {
-        return;
-    }
-    for (size_t i = 0; i < request->offers_count; i++) {
-        const struct surface_offer *offer = &request->offers[i];
-        bool always = offer->always || offer->hosted.len == 0;
-        if (always && !request->shown[i].shown && !kind_is_shown(request, offer->hosted)) {
-            request->shown[i].shown = true;
-            request->shown[i].appended = true;
-            request->names_hosted = true;
-        }
-    }
-}
-
 static int n_check(const struct chat_request *request, struct sg_error *err)
 {
     const struct json_member *n =
-        chat_find(request->body->members, request->body->count, "n", JSON_NUMBER);
+        json_find_type(request->body->members, request->body->count, "n", JSON_NUMBER);
     if (n == NULL) {
         return SG_OK;
     }
@@ -189,75 +101,52 @@ static int n_check(const struct chat_request *request, struct sg_error *err)
 static void search_options_mark(struct chat_request *request)
 {
     const struct json_text *body = request->body;
-    int offer = offer_find(request, STR("web_search"));
+    int offer = offer_find(&request->set, STR("web_search"));
     const struct json_member *options =
-        chat_find(body->members, body->count, "web_search_options", JSON_OBJECT);
+        json_find_type(body->members, body->count, "web_search_options", JSON_OBJECT);
     if (options == NULL || offer < 0) {
         return;
     }
     request->search_options = options;
-    request->names_hosted = true;
-    if (!request->shown[offer].shown) {
-        request->shown[offer].shown = true;
-        request->shown[offer].appended = true;
-    }
+    tools_append(&request->set, (size_t)offer);
+}
+
+/* `always` counts as named, except with tool choice none. */
+static bool refuses_tools(const struct chat_request *request)
+{
+    return request->choice.member != NULL && str_is(request->choice.member->value.raw, "\"none\"");
 }
 
 int chat_tools_read(struct chat_request *request, const struct surface_input *input,
                     struct arena *arena, struct sg_error *err)
 {
     const struct json_text *body = input->body;
-    size_t count = input->offers_count;
-    *request = (struct chat_request){
-        .body = body, .offers = input->offers, .offers_count = count, .memory = input->memory};
-    request->shown = arena_get(arena, (count + 1) * sizeof *request->shown);
+    *request = (struct chat_request){.body = body, .memory = input->memory};
+    tools_init(&request->set, input->offers, input->offers_count, arena);
     request->tools = json_find(body->members, body->count, "tools");
-    request->tool_choice = json_find(body->members, body->count, "tool_choice");
+    request->choice.member = json_find(body->members, body->count, "tool_choice");
     request->messages = json_find(body->members, body->count, "messages");
-    if (count == 0) {
+    if (input->offers_count == 0) {
         return SG_OK;
     }
     if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
-        int code = entries_list(request, request->tools->value, arena, err);
-        for (size_t i = 0; code == SG_OK && i < request->entries_count; i++) {
+        int code = tools_list(&request->set, request->tools->value, arena, err);
+        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
             code = entry_read(request, i, arena, err);
         }
         if (code != SG_OK) {
             return code;
         }
     }
-    named_mark(request);
+    tools_mark_named(&request->set);
     search_options_mark(request);
-    always_mark(request);
-    return request->names_hosted ? n_check(request, err) : SG_OK;
+    if (!refuses_tools(request)) {
+        tools_mark_always(&request->set, openai_kinds);
+    }
+    return request->set.names_hosted ? n_check(request, err) : SG_OK;
 }
 
 /* ---- names and definitions ---- */
-
-static bool name_is_taken(const struct chat_request *request, struct str name, size_t before)
-{
-    for (size_t i = 0; i < request->entries_count; i++) {
-        if (str_eq(request->entries[i].function, name)) {
-            return true;
-        }
-    }
-    for (size_t i = 0; i < before; i++) {
-        if (request->shown[i].shown && str_eq(request->shown[i].name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The offer's own name, or the first of NAME_2, NAME_3 … that is free. */
-static struct str name_choose(const struct chat_request *request, size_t offer, struct arena *arena)
-{
-    struct str name = request->offers[offer].name, chosen = name;
-    for (unsigned i = 2; name_is_taken(request, chosen, offer); i++) {
-        chosen = str_of(check_alloc(arena_printf(arena, "%.*s_%u", (int)name.len, name.data, i)));
-    }
-    return chosen;
-}
 
 static struct str definition_make(const struct surface_offer *offer, struct str name,
                                   struct str cache_control, struct arena *arena)
@@ -281,24 +170,14 @@ static struct str definition_make(const struct surface_offer *offer, struct str 
     return (struct str){check_alloc(arena_copy(arena, buf_str(&out))), out.len};
 }
 
-static struct str cache_control_of(const struct chat_request *request, size_t offer)
+static void definitions_make(struct tool_set *set, struct arena *arena)
 {
-    for (size_t i = 0; i < request->entries_count; i++) {
-        if (request->entries[i].offer == (int)offer && request->entries[i].cache_control.len > 0) {
-            return request->entries[i].cache_control;
-        }
-    }
-    return (struct str){0};
-}
-
-static void definitions_make(struct chat_request *request, struct arena *arena)
-{
-    for (size_t i = 0; i < request->offers_count; i++) {
-        struct chat_offer *shown = &request->shown[i];
+    tools_choose_names(set, arena);
+    for (size_t i = 0; i < set->offers_count; i++) {
+        struct tool_offer *shown = &set->shown[i];
         if (shown->shown) {
-            shown->name = name_choose(request, i, arena);
-            shown->definition = definition_make(&request->offers[i], shown->name,
-                                                cache_control_of(request, i), arena);
+            shown->definition =
+                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
         }
     }
 }
@@ -307,7 +186,7 @@ static void definitions_make(struct chat_request *request, struct arena *arena)
 
 static bool member_is_true(const struct json_member *members, size_t count, const char *name)
 {
-    return chat_find(members, count, name, JSON_TRUE) != NULL;
+    return json_find_type(members, count, name, JSON_TRUE) != NULL;
 }
 
 static int options_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
@@ -318,15 +197,15 @@ static int options_read(struct chat_request *request, struct arena *arena, struc
     request->wants_stream = member_is_true(body->members, body->count, "stream");
     request->has_functions = json_find(body->members, body->count, "functions") != NULL;
     request->parallel_off =
-        chat_find(body->members, body->count, "parallel_tool_calls", JSON_FALSE) != NULL;
+        json_find_type(body->members, body->count, "parallel_tool_calls", JSON_FALSE) != NULL;
     const struct json_member *format =
-        chat_find(body->members, body->count, "response_format", JSON_OBJECT);
+        json_find_type(body->members, body->count, "response_format", JSON_OBJECT);
     struct json_member *members = NULL;
     size_t count = 0;
     int code = SG_OK;
     if (format != NULL) {
         code = json_members(format->value, "response_format", arena, &members, &count, err);
-        struct str type = code == SG_OK ? text_member(members, count, "type", arena) : STR("");
+        struct str type = code == SG_OK ? json_find_text(members, count, "type", arena) : STR("");
         request->holds_text = str_is(type, "json_object") || str_is(type, "json_schema");
     }
     if (code == SG_OK && request->stream_options != NULL &&
@@ -343,19 +222,15 @@ static int options_read(struct chat_request *request, struct arena *arena, struc
 int chat_request_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
 {
     CHECK(request->body != NULL);
-    bool appends = false;
-    for (size_t i = 0; i < request->offers_count; i++) {
-        appends = appends || request->shown[i].appended;
-    }
     const struct json_member *tools = request->tools;
-    if (appends && tools != NULL && tools->value.type != JSON_ARRAY &&
+    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
         tools->value.type != JSON_NULL) {
         return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
     }
-    definitions_make(request, arena);
+    definitions_make(&request->set, arena);
     int code = chat_messages_read(request, arena, err);
     if (code == SG_OK) {
         code = options_read(request, arena, err);
     }
-    return code == SG_OK ? chat_choice_read(request, arena, err) : code;
+    return code == SG_OK ? openai_choice_read(&request->choice, &request->set, arena, err) : code;
 }

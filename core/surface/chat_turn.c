@@ -12,7 +12,7 @@ void chat_turn_free(struct chat_turn *turn)
     if (turn == NULL) {
         return;
     }
-    sse_reader_clear(&turn->reader);
+    turn_stream_clear(&turn->stream);
     buf_clear(&turn->json);
     buf_clear(&turn->text);
     for (size_t i = 0; i < turn->fields_count; i++) {
@@ -43,31 +43,13 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
     turn->calls = arena_get(turn->arena, CHAT_CALLS_MAX * sizeof(void *));
     turn->fields = arena_get(turn->arena, CHAT_FIELDS_MAX * sizeof *turn->fields);
     turn->used = (struct surface_usage){-1, -1, -1};
-    sse_reader_init(&turn->reader, LIMIT_SSE_EVENT_BYTES);
+    turn_stream_init(&turn->stream);
     chat->turn = turn;
     if (chat->turns == 0 && !chat->role_given) { /* of an attempt that failed */
         buf_reset(&chat->id);
         buf_reset(&chat->created);
         buf_reset(&chat->model);
     }
-}
-
-static int too_large(struct sg_error *err)
-{
-    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is larger than %zu MiB",
-                     LIMIT_BODY_BYTES / MIB);
-}
-
-/* Whatever is wrong with an upstream's answer is not the client's fault. */
-static int not_understood(struct sg_error *err)
-{
-    if (err->code == SG_E_UNAVAILABLE) { /* understood well enough to say so */
-        return err->code;
-    }
-    char cause[sizeof err->message];
-    memcpy(cause, err->message, sizeof cause);
-    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer cannot be understood: %s",
-                     cause);
 }
 
 /* ---- fields ---- */
@@ -170,7 +152,7 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
         struct json_value value = members[i].value;
         turn->kept_bytes += members[i].key_raw.len + value.raw.len;
         if (turn->kept_bytes > LIMIT_BODY_BYTES) {
-            return too_large(err);
+            return answer_too_large(err);
         }
         if (str_is(members[i].key, "content")) {
             if (value.type == JSON_STRING) {
@@ -190,18 +172,20 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
 
 static void usage_note(struct chat_turn *turn, const struct json_member *members, size_t count)
 {
-    const struct json_member *usage = chat_find(members, count, "usage", JSON_OBJECT);
+    static const struct usage_names names = {"prompt_tokens", "completion_tokens", "total_tokens"};
+    const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
     if (usage != NULL) {
         buf_reset(&turn->usage);
         (void)buf_append_str(&turn->usage, usage->value.raw); /* bounded by its event */
-        chat_usage_read(usage->value, &turn->used);
+        turn->used = (struct surface_usage){-1, -1, -1};
+        usage_read(usage->value, &names, &turn->used);
     }
 }
 
 static void finish_note(struct chat_turn *turn, const struct json_member *members, size_t count,
                         struct arena *scratch)
 {
-    const struct json_member *reason = chat_find(members, count, "finish_reason", JSON_STRING);
+    const struct json_member *reason = json_find_type(members, count, "finish_reason", JSON_STRING);
     if (reason != NULL) {
         turn->whole = true;
         buf_reset(&turn->finish_reason);
@@ -247,7 +231,7 @@ static int chunk_take(struct chat *chat, const struct chat_chunk *chunk, struct 
         chat_chunk_pass(chat, chunk, scratch, out);
         chat_calls_release(chat, false, out);
     }
-    return turn->held.overflow ? too_large(err) : SG_OK;
+    return turn->held.overflow ? answer_too_large(err) : SG_OK;
 }
 
 static int event_read(struct chat *chat, struct sse_event event, struct arena *scratch,
@@ -257,13 +241,19 @@ static int event_read(struct chat *chat, struct sse_event event, struct arena *s
     if (chat_chunk_read(event.data, scratch, &chunk, err) != SG_OK) {
         return not_understood(err);
     }
-    int code = chat_upstream_error(&chunk.text, str_is(event.name, "error"), scratch, err);
+    int code = reported_error(&chunk.text, str_is(event.name, "error"), scratch, err);
     return code != SG_OK ? code : chunk_take(chat, &chunk, scratch, out, err);
 }
 
-static int event_take(struct chat *chat, struct sse_event event, struct buf *out,
-                      struct sg_error *err)
+struct feeding {
+    struct chat *chat;
+    struct buf *out;
+};
+
+static int event_take(void *context, struct sse_event event, struct sg_error *err)
 {
+    const struct feeding *feeding = context;
+    struct chat *chat = feeding->chat;
     struct chat_turn *turn = chat->turn;
     if (turn->done) {
         return SG_OK;
@@ -273,35 +263,15 @@ static int event_take(struct chat *chat, struct sse_event event, struct buf *out
         return SG_OK;
     }
     struct arena *scratch = arena_new(0);
-    int code = event_read(chat, event, scratch, out, err);
+    int code = event_read(chat, event, scratch, feeding->out, err);
     arena_free(scratch);
     return code;
 }
 
 static int stream_feed(struct chat *chat, struct str bytes, struct buf *out, struct sg_error *err)
 {
-    struct chat_turn *turn = chat->turn;
-    int code = SG_OK;
-    turn->stream_bytes += bytes.len;
-    if (turn->stream_bytes > LIMIT_TURN_BYTES) {
-        return error_set(err, SG_E_UNAVAILABLE, "The upstream's stream is larger than %zu MiB",
-                         LIMIT_TURN_BYTES / MIB);
-    }
-    while (bytes.len > 0 && code == SG_OK) {
-        size_t used = 0;
-        struct sse_event event;
-        int got = sse_reader_feed(&turn->reader, bytes, &used, &event);
-        if (got < 0) {
-            return error_set(err, SG_E_UNAVAILABLE,
-                             "The upstream sent an event of more than %zu MiB",
-                             LIMIT_SSE_EVENT_BYTES / MIB);
-        }
-        bytes = (struct str){bytes.data + used, bytes.len - used};
-        if (got > 0) {
-            code = event_take(chat, event, out, err);
-        }
-    }
-    return code;
+    struct feeding feeding = {chat, out};
+    return turn_stream_feed(&chat->turn->stream, bytes, event_take, &feeding, err);
 }
 
 int chat_turn_feed(struct surface_exchange *exchange, struct str bytes, struct buf *out,
@@ -312,7 +282,7 @@ int chat_turn_feed(struct surface_exchange *exchange, struct str bytes, struct b
     if (chat->turn->is_stream) {
         return stream_feed(chat, bytes, out, err);
     }
-    return buf_append_str(&chat->turn->json, bytes) ? SG_OK : too_large(err);
+    return buf_append_str(&chat->turn->json, bytes) ? SG_OK : answer_too_large(err);
 }
 
 /* ---- a JSON answer ---- */
@@ -322,7 +292,7 @@ static int answer_scan(struct chat_turn *turn, struct chat_chunk *ret, struct sg
     if (chat_chunk_read(buf_str(&turn->json), turn->arena, ret, err) != SG_OK) {
         return not_understood(err);
     }
-    int code = chat_upstream_error(&ret->text, false, turn->arena, err);
+    int code = reported_error(&ret->text, false, turn->arena, err);
     if (code != SG_OK) {
         return code;
     }
@@ -355,15 +325,15 @@ static int answer_read(struct chat *chat, struct sg_error *err)
 
 /* ---- the end ---- */
 
-static void usage_sum(struct chat *chat, const struct chat_turn *turn)
+static void usage_take(struct chat *chat, const struct chat_turn *turn)
 {
-    chat_usage_add(&chat->used, &turn->used);
+    usage_add(&chat->used, &turn->used);
     if (turn->usage.len == 0) {
         return;
     }
     BUF_CLEANUP struct buf sum = {0};
     if (chat->usage.len > 0 && !chat->usage_last) {
-        chat_usage_sum(buf_str(&chat->usage), buf_str(&turn->usage), &sum);
+        usage_sum(buf_str(&chat->usage), buf_str(&turn->usage), &sum);
     } else {
         (void)buf_append_str(&sum, buf_str(&turn->usage)); /* bounded by its event */
     }
@@ -426,7 +396,7 @@ int chat_turn_end(struct surface_exchange *exchange, struct buf *out, struct sur
         return code;
     }
     chat_calls_settle(chat, turn);
-    usage_sum(chat, turn);
+    usage_take(chat, turn);
     if (turn->ours_count > 0 && chat_tokens_spent(chat)) { /* no turn could follow what they give */
         buf_reset(&turn->finish_reason);
         (void)buf_puts(&turn->finish_reason, "length"); /* small: fits */

@@ -1,5 +1,7 @@
-/* Errors in the chat form: HTTP bodies, the event inside a stream, and those that an upstream reports. */
-#include "surface/chat.h"
+/* Errors that upstreams report, and error bodies in the OpenAI form. */
+#include "surface/reported.h"
+
+#include "base/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ static void text_or_null(struct buf *out, const char *text)
     }
 }
 
-void chat_error_body(const struct sg_error *err, const char *request_id, struct buf *out)
+void openai_error_body(const struct sg_error *err, const char *request_id, struct buf *out)
 {
     (void)request_id; /* told in a header here: clients show `message` as it is */
     int status = error_status(err);
@@ -46,14 +48,6 @@ void chat_error_body(const struct sg_error *err, const char *request_id, struct 
     (void)buf_puts(out, ",\"code\":");
     text_or_null(out, code_of(err, status));
     (void)buf_puts(out, "}}");
-}
-
-void chat_fail(struct surface_exchange *exchange, const struct sg_error *err, struct buf *out)
-{
-    (void)exchange;                /* nothing of the answer so far changes the event */
-    (void)buf_puts(out, "data: "); /* overflow is the owner's to ask for */
-    chat_error_body(err, "", out);
-    (void)buf_puts(out, "\n\ndata: [DONE]\n\n");
 }
 
 /* ---- what an upstream reports ---- */
@@ -95,7 +89,7 @@ static int status_of(const struct json_member *member, struct arena *arena)
 static void text_copy(const struct json_member *members, size_t count, const char *name,
                       struct arena *arena, char *to, size_t size)
 {
-    const struct json_member *member = chat_find(members, count, name, JSON_STRING);
+    const struct json_member *member = json_find_type(members, count, name, JSON_STRING);
     if (member != NULL) {
         struct str text = json_text_of(member->value, arena);
         if (text.len < size) { /* a longer one is no code */
@@ -104,10 +98,10 @@ static void text_copy(const struct json_member *members, size_t count, const cha
     }
 }
 
-static int report(const struct json_member *members, size_t count, struct arena *arena,
-                  struct sg_error *err)
+int reported_members(const struct json_member *members, size_t count, struct arena *arena,
+                     struct sg_error *err)
 {
-    const struct json_member *message = chat_find(members, count, "message", JSON_STRING);
+    const struct json_member *message = json_find_type(members, count, "message", JSON_STRING);
     struct str text = message == NULL ? STR("The upstream reports an error without a message")
                                       : json_text_of(message->value, arena);
     int status = status_of(json_find(members, count, "code"), arena);
@@ -118,14 +112,14 @@ static int report(const struct json_member *members, size_t count, struct arena 
               text.data);
     err->status = status;
     text_copy(members, count, "param", arena, err->param, sizeof err->param);
-    if (status_of(chat_find(members, count, "code", JSON_STRING), arena) == 0) {
+    if (status_of(json_find_type(members, count, "code", JSON_STRING), arena) == 0) {
         text_copy(members, count, "code", arena, err->reason, sizeof err->reason);
     }
     return err->code;
 }
 
-int chat_upstream_error(const struct json_text *text, bool is_error_event, struct arena *arena,
-                        struct sg_error *err)
+int reported_error(const struct json_text *text, bool is_error_event, struct arena *arena,
+                   struct sg_error *err)
 {
     const struct json_member *error = json_find(text->members, text->count, "error");
     if (error != NULL && error->value.type == JSON_OBJECT) {
@@ -133,15 +127,34 @@ int chat_upstream_error(const struct json_text *text, bool is_error_event, struc
         size_t count = 0;
         int code = json_members(error->value, "error", arena, &members, &count, err);
         return code != SG_OK ? error_set(err, SG_E_UNAVAILABLE, "The upstream reports an error")
-                             : report(members, count, arena, err);
+                             : reported_members(members, count, arena, err);
     }
     if (error != NULL && error->value.type == JSON_STRING) {
         struct json_member as_message = {.key = STR("message"), .value = error->value};
-        return report(&as_message, 1, arena, err);
+        return reported_members(&as_message, 1, arena, err);
     }
-    const struct json_member *object = chat_find(text->members, text->count, "object", JSON_STRING);
+    const struct json_member *object =
+        json_find_type(text->members, text->count, "object", JSON_STRING);
     if (is_error_event || (object != NULL && str_is(json_text_of(object->value, arena), "error"))) {
-        return report(text->members, text->count, arena, err);
+        return reported_members(text->members, text->count, arena, err);
     }
     return SG_OK;
+}
+
+int answer_too_large(struct sg_error *err)
+{
+    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is larger than %zu MiB",
+                     LIMIT_BODY_BYTES / MIB);
+}
+
+/* Whatever is wrong with an upstream's answer is not the client's fault. */
+int not_understood(struct sg_error *err)
+{
+    if (err->code == SG_E_UNAVAILABLE) { /* understood well enough to say so */
+        return err->code;
+    }
+    char cause[sizeof err->message];
+    memcpy(cause, err->message, sizeof cause);
+    return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer cannot be understood: %s",
+                     cause);
 }

@@ -1,5 +1,5 @@
 /* Token counts: read, added up for the log, and summed as JSON for the client. */
-#include "surface/chat.h"
+#include "surface/usage.h"
 
 enum { USAGE_DEPTH_MAX = 4 }; /* nested details that are summed; deeper ones are the later turn's */
 
@@ -11,18 +11,22 @@ static void count_take(struct json_value value, int64_t *ret)
     }
 }
 
-void chat_usage_read(struct json_value usage, struct surface_usage *ret)
+static bool is_named(struct str key, const char *name)
 {
-    *ret = (struct surface_usage){-1, -1, -1};
+    return name != NULL && json_key_is(key, name);
+}
+
+void usage_read(struct json_value usage, const struct usage_names *names, struct surface_usage *ret)
+{
     struct json_walk walk = json_walk_of(usage);
     struct str key;
     struct json_value value;
     while (json_walk_member(&walk, &key, &value)) {
-        if (json_key_is(key, "prompt_tokens")) {
+        if (is_named(key, names->input)) {
             count_take(value, &ret->input_tokens);
-        } else if (json_key_is(key, "completion_tokens")) {
+        } else if (is_named(key, names->output)) {
             count_take(value, &ret->output_tokens);
-        } else if (json_key_is(key, "total_tokens")) {
+        } else if (is_named(key, names->total)) {
             count_take(value, &ret->total_tokens);
         }
     }
@@ -38,7 +42,7 @@ static void count_add(int64_t *sum, int64_t count)
     }
 }
 
-void chat_usage_add(struct surface_usage *sum, const struct surface_usage *turn)
+void usage_add(struct surface_usage *sum, const struct surface_usage *turn)
 {
     count_add(&sum->input_tokens, turn->input_tokens);
     count_add(&sum->output_tokens, turn->output_tokens);
@@ -108,7 +112,7 @@ static void objects_sum(struct json_value earlier, struct json_value later, unsi
     (void)buf_putc(out, '}');
 }
 
-void chat_usage_sum(struct str earlier, struct str later, struct buf *out)
+void usage_sum(struct str earlier, struct str later, struct buf *out)
 {
     objects_sum((struct json_value){JSON_OBJECT, earlier}, (struct json_value){JSON_OBJECT, later},
                 USAGE_DEPTH_MAX, out);

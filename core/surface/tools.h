@@ -1,0 +1,71 @@
+/* The tools of a request, the same for every surface: which entries of the client's `tools` an interceptor's offer
+ * answers, which offers are shown to the model, and the names of their functions. How an entry reads and how a
+ * function's definition is written is each surface's own. */
+#ifndef SANDGATE_SURFACE_TOOLS_H
+#define SANDGATE_SURFACE_TOOLS_H
+
+#include "surface/surface.h"
+
+struct tool_offer {        /* what became of an offer in this request */
+    bool shown;            /* its function is in `tools` */
+    bool appended;         /* not among the client's tools, so that it is added to them */
+    bool called;           /* a call of it stands */
+    struct str name;       /* of its function */
+    struct str definition; /* its entry of `tools`; the surface's to write */
+};
+
+struct tool_entry { /* an element of the client's `tools` */
+    struct json_value value;
+    int offer;                /* the one that answers it; -1: the client's own, or another's */
+    bool first;               /* of its offer: the function takes its place, the others go */
+    struct str function;      /* the name of a function of the client's own; else empty */
+    struct str type;          /* of a hosted tool, as the client wrote it; else empty */
+    struct str cache_control; /* raw; else empty */
+};
+
+struct tool_set {
+    const struct surface_offer *offers; /* borrowed */
+    size_t offers_count;
+    struct tool_offer *shown; /* one for each offer */
+    struct tool_entry *entries;
+    size_t entries_count;
+    bool names_hosted; /* an offer is shown */
+};
+
+void tools_init(struct tool_set *, const struct surface_offer *, size_t count, struct arena *);
+
+/* Lists the elements of the client's array, all of them the client's own as yet. Fails on more than LIMIT_TOOLS. */
+int tools_list(struct tool_set *, struct json_value array, struct arena *, struct sg_error *err);
+
+/* The offer for a hosted kind ("code_interpreter"); -1: none. */
+int tools_offer_for(const struct tool_set *, struct str hosted);
+
+/* Once the surface has set `offer` of the entries: their offers are shown in the place of the first. */
+void tools_mark_named(struct tool_set *);
+
+/* Shows offers that are made whether the client names them or not: those of the kinds listed (ended by NULL), unless the
+ * kind is shown already, and those without a kind. */
+void tools_mark_always(struct tool_set *, const char *const *kinds);
+
+/* An offer that the client names elsewhere than in `tools` is added to them. */
+void tools_append(struct tool_set *, size_t offer);
+
+/* Gives each shown offer a name that neither the client nor another offer has: its own, or the first of NAME_2,
+ * NAME_3 … that is free. */
+void tools_choose_names(struct tool_set *, struct arena *);
+
+/* The raw cache_control of the first of its entries that has one; else empty. */
+struct str tools_cache_control(const struct tool_set *, size_t offer);
+
+/* The offer whose function has this name; -1: none. */
+int tools_offer_of(const struct tool_set *, struct str name);
+/* May a name that starts so be one of ours, once it is whole? */
+bool tools_may_be_ours(const struct tool_set *, struct str start);
+/* Has the client a function of this name? */
+bool tools_client_has(const struct tool_set *, struct str name);
+/* Are there entries that are not ours? */
+bool tools_has_others(const struct tool_set *);
+/* Is an offer shown that the client did not name? */
+bool tools_appends(const struct tool_set *);
+
+#endif

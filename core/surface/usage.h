@@ -1,0 +1,18 @@
+/* Token counts: read, added up for the log, and summed as JSON for the client. */
+#ifndef SANDGATE_SURFACE_USAGE_H
+#define SANDGATE_SURFACE_USAGE_H
+
+#include "surface/surface.h"
+
+struct usage_names { /* of a surface's members; NULL: it has none */
+    const char *input, *output, *total;
+};
+
+/* Into *ret what the object says; what it does not say stays as it was. */
+void usage_read(struct json_value usage, const struct usage_names *, struct surface_usage *ret);
+void usage_add(struct surface_usage *sum, const struct surface_usage *turn);
+/* Writes the sum of two usage objects: integers that both have are added, also in nested objects; the rest as the later
+ * one has it. */
+void usage_sum(struct str earlier, struct str later, struct buf *out);
+
+#endif
