@@ -41,15 +41,39 @@ struct surface_memory {
     void *context;
 };
 
+/* Answers that the client may come back to by their ids, and by those of their items, in one identity. Responses needs
+ * it. */
+struct surface_store {
+    /* Keeps `data` under each of the ids; false: it is too large. */
+    bool (*keep)(void *context, const struct str *ids, size_t count, struct str data);
+    /* What was kept under the id, until the request ends; false: nothing, or not any more. */
+    bool (*find)(void *context, struct str id, struct str *ret);
+    void *context;
+};
+
+/* The request's container, as far as a surface shows it. */
+struct surface_container_source {
+    /* The id ("cntr_…") that the container has, or that it will get when it is made; never NULL. Another one once a
+     * container was replaced. */
+    const char *(*id)(void *context);
+    /* Until when it can be named in another request, in seconds since 1970; 0: there is none, or it ends with this
+     * request. */
+    int64_t (*expires_unix_s)(void *context);
+    void *context;
+};
+
 struct surface_input {
     const struct json_text *body; /* borrowed for the exchange's life; for open() without control
                                      keys */
     const struct surface_offer *offers;
     size_t offers_count;
-    const struct surface_memory *memory; /* NULL: nothing is remembered */
-    const char *answer_id;               /* random text for ids that we mint; open() only */
-    bool parallel_off; /* reserved for upstreams that cannot make parallel calls */
-    bool usage_last;   /* the client is told the last turn's usage, not the sum */
+    const struct surface_memory *memory;              /* NULL: nothing is remembered */
+    const struct surface_store *store;                /* NULL: nothing is stored */
+    const struct surface_container_source *container; /* open() only; never NULL there */
+    bool asks_for_reasoning; /* the upstream gives encrypted reasoning to those that ask for it */
+    const char *answer_id;   /* random text for ids that we mint; open() only */
+    bool parallel_off;       /* reserved for upstreams that cannot make parallel calls */
+    bool usage_last;         /* the client is told the last turn's usage, not the sum */
 };
 
 struct surface_turn_options {
@@ -81,6 +105,15 @@ struct surface_turn { /* what a turn came to */
 
 enum surface_call_status { SURFACE_CALL_COMPLETED, SURFACE_CALL_FAILED, SURFACE_CALL_NOT_RUN };
 
+enum surface_reason { /* why it failed, for surfaces with codes of their own */
+                      SURFACE_REASON_NONE,
+                      SURFACE_REASON_INVALID,     /* the model's arguments */
+                      SURFACE_REASON_TIMEOUT,     /* the run's time limit */
+                      SURFACE_REASON_LIMIT,       /* too much at a time, or too often */
+                      SURFACE_REASON_UNAVAILABLE, /* the sandbox or service */
+                      SURFACE_REASON_NOT_FOUND    /* a file */
+};
+
 struct surface_output { /* one thing a run showed, in order */
     enum sg_out kind;   /* LOG_OUT, LOG_ERR, RESULT, FILE, HIT, EXCEPTION */
     struct str data;
@@ -88,10 +121,18 @@ struct surface_output { /* one thing a run showed, in order */
 
 struct surface_result {
     enum surface_call_status status;
+    enum surface_reason reason;
+    int return_code;         /* of a program; 1 where code raised */
     struct str model_text;   /* what the model is told */
     struct str container_id; /* "cntr_…" or empty */
     const struct surface_output *outputs;
     size_t outputs_count;
+};
+
+struct surface_container { /* that the request names */
+    struct str id;         /* "cntr_…"; empty: none */
+    struct str given; /* as the client wrote it, for the message that there is none of that id */
+    bool is_demanded; /* without it the request fails; else it is taken up if it is still there */
 };
 
 struct surface_exchange; /* each surface's own */
@@ -111,6 +152,14 @@ struct surface {
     bool (*wants_stream)(const struct surface_exchange *);
     bool (*runs_nothing)(
         const struct surface_exchange *); /* tool choice none: no tool of ours is run */
+
+    /* The container that the request names, or that its history shows; NULL: this surface names none. */
+    struct surface_container (*container)(const struct surface_exchange *);
+    /* The most calls of ours that the client allows in this request; NULL: any number. */
+    size_t (*calls_max)(const struct surface_exchange *);
+    /* Calls that an earlier answer left to be run before the first turn; they get their results as those of a turn do.
+     * NULL: there are never any. */
+    void (*pending)(struct surface_exchange *, struct surface_turn *ret);
 
     /* Appends the body of the next turn to `ret`; may be asked again, also with other results for the last turn's calls.
      * SG_E_LIMIT beyond LIMIT_BODY_BYTES, and with reason "token_limit" where the client's token limit is used up: then
