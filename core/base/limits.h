@@ -43,6 +43,10 @@
 #define LIMIT_RECORD_MS \
     3600000                  /* an answer is remembered, from the last use of what is remembered */
 #define LIMIT_PARK_MS 300000 /* a container waits for the request that continues an answer */
+#define LIMIT_RESPONSE_LIFE_MS 86400000 /* a stored response, from its last use */
+#define LIMIT_RESPONSE_BYTES (8 * MIB)  /* … with its input */
+#define LIMIT_RESPONSES_IDENTITY_BYTES (64 * MIB)
+#define LIMIT_RESPONSES_TOTAL_BYTES (512 * MIB)
 #define LIMIT_LOOP_HELD_MS 200 /* the watchdog names what holds a loop for longer */
 
 #endif

@@ -61,6 +61,7 @@ struct upstream { /* one entry of `upstreams:` */
     const char *const *surfaces; /* empty: all */
     bool replay;                 /* `stream: replay`: cannot stream with tools */
     bool last_removes;           /* `last_turn: remove`: ignores tool choice none */
+    bool encrypted_reasoning;    /* asked for on responses */
     bool usage_last;             /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
     struct instance *instance; /* of an upstream plugin, or NULL */

@@ -12,7 +12,9 @@
 struct gateway {
     struct config *config;
     struct registry *registry;
-    struct records *records;
+    struct records *records;   /* what chat answers leave for the requests that continue them */
+    struct records *responses; /* stored answers */
+    struct records *relayed;   /* ids that upstreams gave away */
     struct http_server *server;
     struct worker_pool *pool;
     struct loop **loops;

@@ -120,12 +120,7 @@ static int take_lease(struct request *r, struct sg_error *err)
     if (r->lease != NULL) {
         return 0;
     }
-    struct acquire want = {.identity = r->identity,
-                           .session_id = r->session_id,
-                           .sandbox = sandbox,
-                           .request_id = r->id,
-                           .deadline = r->deadline};
-    int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
+    int rc = container_take(r, sandbox, err);
     if (rc == 0) {
         return 0;
     }

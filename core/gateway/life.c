@@ -321,6 +321,8 @@ static void life_free(struct life *life)
     http_server_free(gateway->server);
     registry_free(gateway->registry);
     records_free(gateway->records);
+    records_free(gateway->responses);
+    records_free(gateway->relayed);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

@@ -19,6 +19,7 @@ struct turns { /* where the loop stands */
     const struct surface *surface;
     struct surface_turn_options options; /* of the next turn */
     bool over;                           /* a call of the turn before was over a limit */
+    size_t calls_max;                    /* that the client allows */
     struct buf out;                      /* for the client, not yet written */
     uint64_t written;                    /* bytes of it that were */
 };
@@ -136,6 +137,9 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
     uint64_t written = turns->written;
     *ret_failure = (struct failure){.delay_ms = -1};
     int rc = turns->surface->turn_request(r->talk, &turns->options, &body, err);
+    if (rc == 0 && r->turns == 1) {
+        rc = stored_check_turn(r, buf_str(&body), err);
+    }
     rc = rc == 0 ? account_take(&r->account, body.len, err) : rc;
     if (rc != 0) {
         return rc;
@@ -217,7 +221,7 @@ static bool call_allowed(const struct request *r, const struct turns *turns, siz
 {
     return !turns->over && place < LIMIT_CALLS_PER_TURN &&
            r->calls_run < (unsigned)r->gateway->config->loop.max_calls &&
-           clock_ms() < r->tools_deadline;
+           r->calls_run < turns->calls_max && clock_ms() < r->tools_deadline;
 }
 
 /* Runs the turn's calls in the model's order. What may not be run gets a result that says so. */
@@ -271,8 +275,22 @@ static int answer_finish(struct request *r, struct turns *turns, bool has_text,
     return rc == 0 ? http_answer_end(r->exchange, err) : rc;
 }
 
+/* What an earlier answer left to be run comes first. */
+static int pending_run(struct request *r, struct turns *turns, struct sg_error *err)
+{
+    struct surface_turn left = {0};
+    if (turns->surface->pending != NULL && !turns->surface->runs_nothing(r->talk)) {
+        turns->surface->pending(r->talk, &left);
+    }
+    return left.calls_count > 0 ? calls_run(r, turns, &left, err) : 0;
+}
+
 static int turns_serve(struct request *r, struct turns *turns, struct sg_error *err)
 {
+    int pending = pending_run(r, turns, err);
+    if (pending != 0) {
+        return pending;
+    }
     for (;;) {
         struct surface_turn turn = {0};
         bool was_last = turns->options.last;
@@ -327,12 +345,21 @@ int loop_serve(struct request *r, struct sg_error *err)
                                   .offers = r->offers,
                                   .offers_count = r->offers_count,
                                   .memory = &r->memory,
+                                  .store = &r->store,
+                                  .container = &r->container_source,
+                                  .asks_for_reasoning = r->upstream->encrypted_reasoning,
                                   .answer_id = r->id + 4,
                                   .usage_last = r->upstream->usage_last};
     int rc = turns.surface->open(&input, r->arena, &r->talk, err);
     if (rc != 0) {
         return rc;
     }
+    rc = container_take_named(r, err);
+    if (rc != 0) {
+        return rc;
+    }
+    turns.calls_max =
+        turns.surface->calls_max == NULL ? SIZE_MAX : turns.surface->calls_max(r->talk);
     r->spoke_ms = clock_ms();
     turns.options.stream = turns.surface->wants_stream(r->talk) && !r->upstream->replay;
     rc = turns_serve(r, &turns, err);

@@ -1,5 +1,5 @@
-/* The memory that surfaces are given (struct surface_memory): records of the request's identity, and the container that
- * an answer leaves waiting for the request that continues it. */
+/* The memory that surfaces are given (struct surface_memory, struct surface_store): records of the request's identity, and
+ * the container that an answer leaves waiting for the request that continues it. */
 #include "gateway/request.h"
 
 #include "base/check.h"
@@ -20,9 +20,9 @@ static struct request *request_of(void *context)
     return r;
 }
 
-static struct record *find_record(struct request *r, struct str id)
+static struct record *find_record(struct request *r, struct records *store, struct str id)
 {
-    struct record *record = records_find(r->gateway->records, r->identity, id, clock_ms());
+    struct record *record = records_find(store, r->identity, id, clock_ms());
     for (struct held_record *held = r->held_records; held != NULL && record != NULL;
          held = held->next) {
         if (held->record == record) {
@@ -40,7 +40,8 @@ static struct record *find_record(struct request *r, struct str id)
 
 static bool memory_find(void *context, struct str id, struct str *ret)
 {
-    struct record *record = find_record(request_of(context), id);
+    struct request *r = request_of(context);
+    struct record *record = find_record(r, r->gateway->records, id);
     if (record != NULL) {
         *ret = record_data(record);
     }
@@ -71,7 +72,7 @@ static bool memory_keep(void *context, const struct str *ids, size_t count, stru
 static bool memory_resume(void *context, struct str id)
 {
     struct request *r = request_of(context);
-    struct record *record = find_record(r, id);
+    struct record *record = find_record(r, r->gateway->records, id);
     struct str container_id = record == NULL ? (struct str){0} : record_container_id(record);
     if (container_id.len == 0 || r->lease != NULL) {
         return false;
@@ -94,9 +95,28 @@ static bool memory_resume(void *context, struct str id)
     return rc == 0;
 }
 
+static bool store_keep(void *context, const struct str *ids, size_t count, struct str data)
+{
+    struct request *r = request_of(context);
+    struct record_input input = {
+        .identity = r->identity, .ids = ids, .ids_count = count, .data = data};
+    return records_keep(r->gateway->responses, &input, clock_ms());
+}
+
+static bool store_find(void *context, struct str id, struct str *ret)
+{
+    struct request *r = request_of(context);
+    struct record *record = find_record(r, r->gateway->responses, id);
+    if (record != NULL) {
+        *ret = record_data(record);
+    }
+    return record != NULL;
+}
+
 void memory_attach(struct request *r)
 {
     r->memory = (struct surface_memory){memory_keep, memory_find, memory_resume, r};
+    r->store = (struct surface_store){store_keep, store_find, r};
 }
 
 void memory_end(struct request *r)

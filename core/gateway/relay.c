@@ -1,5 +1,6 @@
 /* The relay: a request in which no interceptor takes part goes up as it came (less control keys), and its answer comes
  * back byte for byte, streams as they happen. */
+#include "gateway/relayed_ids.h"
 #include "gateway/upstream.h"
 
 #include "base/check.h"
@@ -115,7 +116,8 @@ static int relay_head(struct request *r, const struct upstream_call *call, struc
     return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
 }
 
-static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)
+static int relay_pieces(struct request *r, struct upstream_call *call, struct relayed_ids *ids,
+                        struct sg_error *err)
 {
     for (;;) {
         struct str piece;
@@ -125,13 +127,24 @@ static int relay_body(struct request *r, struct upstream_call *call, struct sg_e
             return rc;
         }
         if (piece.len == 0) {
+            relayed_ids_end(ids); /* before the client can come back with them */
             return http_answer_end(r->exchange, err);
         }
+        relayed_ids_feed(ids, piece);
         rc = http_answer_write(r->exchange, piece, err);
         if (rc != 0) {
             return rc;
         }
     }
+}
+
+static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)
+{
+    struct relayed_ids ids;
+    relayed_ids_begin(&ids, call);
+    int rc = relay_pieces(r, call, &ids, err);
+    relayed_ids_end(&ids);
+    return rc;
 }
 
 /* Up to the head of the answer. A request of which nothing was sent yet is tried again, as an intercepted turn is; what

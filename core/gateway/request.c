@@ -77,10 +77,12 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     if (r->route.surface != NULL) {
         tools_offer(r);
         memory_attach(r);
+        container_source_attach(r);
         struct surface_input input = {.body = &r->body,
                                       .offers = r->offers,
                                       .offers_count = r->offers_count,
-                                      .memory = &r->memory};
+                                      .memory = &r->memory,
+                                      .store = &r->store};
         rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
     }
     if (rc == 0) {
@@ -89,7 +91,11 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
-    return intercepted ? loop_serve(r, err) : relay_serve(r, err);
+    if (intercepted) {
+        return loop_serve(r, err);
+    }
+    rc = stored_check(r, &r->body, err);
+    return rc == 0 ? relay_serve(r, err) : rc;
 }
 
 static int request_serve(struct request *r, struct sg_error *err)

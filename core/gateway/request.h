@@ -12,6 +12,7 @@
 #include "http/admission.h"
 #include "http/fetch.h"
 #include "http/server.h"
+#include "session/registry.h"
 
 enum route_kind {
     ROUTE_NONE,    /* 404 */
@@ -63,11 +64,15 @@ struct request {
 
     struct surface_exchange *talk; /* where interceptors take part */
     struct surface_memory memory;  /* what it is given */
+    struct surface_store store;    /* likewise */
     struct held_record *held_records;
     bool has_resumed;     /* the container of the answer that it continues was taken over */
     bool has_lost_parked; /* … or has gone */
     struct lease *lease;  /* of the container, once code was to be run */
-    const struct sandbox *lease_sandbox;
+    struct surface_container_source container_source;
+    char container_id
+        [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
+    bool container_is_new;    /* the container is still to be made, under that id */
     unsigned turns, calls_run;
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
@@ -115,7 +120,13 @@ int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
 int body_cut_control_keys(struct request *, bool intercepted, struct sg_error *err);
 
 /* stored.c: does the body name what an upstream keeps, and another tenant may have made? Refused then. */
-int stored_check(const struct request *, struct sg_error *err);
+int stored_check(struct request *, const struct json_text *body, struct sg_error *err);
+/* … of the first turn of an intercepted request: what goes up of it. */
+int stored_check_turn(struct request *, struct str turn, struct sg_error *err);
+
+/* relayed_ids.c */
+/* Did the request's upstream give something with this id to the request's identity? */
+bool relayed_id_is_own(struct request *, struct str id);
 
 /* hooks.c */
 int hooks_run(struct request *, struct sg_error *err);
@@ -145,6 +156,13 @@ bool repeat_is_over(struct request *, const struct surface_call *, struct str re
 /* records.c */
 void memory_attach(struct request *);
 void memory_end(struct request *);
+
+/* containers.c */
+void container_source_attach(struct request *);
+/* A lease on the request's container: its session's, or one of its own, made now. Waits. */
+int container_take(struct request *, const struct sandbox *, struct sg_error *err);
+/* … on the one that the client names, where it does: NOT_FOUND if the identity has none of that id. */
+int container_take_named(struct request *, struct sg_error *err);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);

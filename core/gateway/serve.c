@@ -36,6 +36,12 @@ static bool start_serving(struct life *life)
     struct records_options records;
     records_options_default(&records);
     gateway->records = records_new(&records);
+    records.life_ms = LIMIT_RESPONSE_LIFE_MS;
+    gateway->relayed = records_new(&records);
+    records.record_bytes = LIMIT_RESPONSE_BYTES;
+    records.identity_bytes = LIMIT_RESPONSES_IDENTITY_BYTES;
+    records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
+    gateway->responses = records_new(&records);
     gateway->listen.loops = gateway->loops;
     gateway->listen.loops_count = gateway->loops_count;
     gateway->listen.handle = request_handle;

@@ -157,6 +157,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                                   .surfaces = text.surfaces,
                                   .replay = strcmp(text.stream, "replay") == 0,
                                   .last_removes = strcmp(text.last_turn, "remove") == 0,
+                                  .encrypted_reasoning = text.encrypted_reasoning,
                                   .usage_last = strcmp(text.usage, "last") == 0,
                                   .connect_ms = text.connect_ms,
                                   .first_byte_ms = text.first_byte_ms,

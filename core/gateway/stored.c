@@ -1,6 +1,7 @@
 /* What a request may not name where several identities share the gateway: objects that an upstream keeps under the
- * operator's key, since another tenant may have made them. Members are looked at one by one, a second of the same name too:
- * which of them counts is the upstream's to decide. */
+ * operator's key, since another tenant may have made them. Those that the upstream gave to this identity may be named
+ * (relayed_ids.c). Members are looked at one by one, a second of the same name too: which of them counts is the
+ * upstream's to decide. */
 #include "gateway/request.h"
 
 #include "base/check.h"
@@ -9,8 +10,8 @@
 
 static int refuse(struct sg_error *err, const char *param, const char *advice)
 {
-    return error_set_param(err, SG_E_INVALID, param, "'%s' is not available on this gateway: %s.",
-                           param, advice);
+    return error_set_param(err, SG_E_INVALID, param,
+                           "'%s' names nothing that this gateway gave you: %s.", param, advice);
 }
 
 static bool value_is(struct json_value value, const char *text, struct arena *arena)
@@ -18,12 +19,18 @@ static bool value_is(struct json_value value, const char *text, struct arena *ar
     return value.type == JSON_STRING && str_is(json_text_of(value, arena), text);
 }
 
-static int check_members(const struct json_text *body, struct sg_error *err)
+/* Text that is the id of something that the request's upstream gave to its identity. */
+static bool is_own(struct request *r, struct json_value id)
+{
+    return id.type == JSON_STRING && relayed_id_is_own(r, json_text_of(id, r->arena));
+}
+
+static int check_members(struct request *r, const struct json_text *body, struct sg_error *err)
 {
     static const char *const names[] = {"previous_response_id", "conversation"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct json_member *member = json_find(body->members, body->count, names[i]);
-        if (member != NULL && member->value.type != JSON_NULL) {
+        if (member != NULL && member->value.type != JSON_NULL && !is_own(r, member->value)) {
             return refuse(err, names[i], "send the whole input");
         }
     }
@@ -31,29 +38,32 @@ static int check_members(const struct json_text *body, struct sg_error *err)
 }
 
 /* {"type": "item_reference", "id": …}, of which the type may be left out; messages without one have a role. */
-static bool is_reference(struct json_walk *item, struct arena *arena)
+static bool is_foreign_reference(struct request *r, struct json_walk *item)
 {
-    bool is_named = false, is_typed = false, has_role = false, has_id = false;
+    bool is_named = false, is_typed = false, has_role = false, has_id = false, all_own = false;
     struct str key;
     struct json_value value;
     while (json_walk_member(item, &key, &value)) {
         if (json_key_is(key, "type")) {
-            is_named = is_named || value_is(value, "item_reference", arena);
+            is_named = is_named || value_is(value, "item_reference", r->arena);
             is_typed = value.type == JSON_STRING;
         }
         has_role = has_role || json_key_is(key, "role");
-        has_id = has_id || json_key_is(key, "id");
+        if (json_key_is(key, "id")) {
+            all_own = (!has_id || all_own) && is_own(r, value);
+            has_id = true;
+        }
     }
-    return is_named || (has_id && !is_typed && !has_role);
+    return (is_named || (has_id && !is_typed && !has_role)) && !all_own;
 }
 
-static int check_input(struct json_value input, struct arena *arena, struct sg_error *err)
+static int check_input(struct request *r, struct json_value input, struct sg_error *err)
 {
     struct json_walk items = json_walk_of(input), item;
     struct json_value other;
     for (size_t i = 0;; i++) {
         if (json_walk_enter(&items, &item)) {
-            bool refused = is_reference(&item, arena);
+            bool refused = is_foreign_reference(r, &item);
             json_walk_leave(&items, &item);
             if (refused) {
                 char param[48];
@@ -67,23 +77,23 @@ static int check_input(struct json_value input, struct arena *arena, struct sg_e
 }
 
 /* A container by its id: a text, or an object with one. */
-static bool names_container(struct json_value container)
+static bool names_container(struct request *r, struct json_value container)
 {
     struct str key;
     struct json_value value;
     if (container.type != JSON_OBJECT) {
-        return container.type == JSON_STRING;
+        return container.type == JSON_STRING && !is_own(r, container);
     }
     struct json_walk walk = json_walk_of(container);
     while (json_walk_member(&walk, &key, &value)) {
-        if (json_key_is(key, "id") && value.type != JSON_NULL) {
+        if (json_key_is(key, "id") && value.type != JSON_NULL && !is_own(r, value)) {
             return true;
         }
     }
     return false;
 }
 
-static int check_tools(struct json_value tools, struct sg_error *err)
+static int check_tools(struct request *r, struct json_value tools, struct sg_error *err)
 {
     struct json_walk entries = json_walk_of(tools), entry;
     struct json_value other, value;
@@ -92,7 +102,7 @@ static int check_tools(struct json_value tools, struct sg_error *err)
         if (json_walk_enter(&entries, &entry)) {
             bool refused = false;
             while (json_walk_member(&entry, &key, &value)) {
-                refused = refused || (json_key_is(key, "container") && names_container(value));
+                refused = refused || (json_key_is(key, "container") && names_container(r, value));
             }
             json_walk_leave(&entries, &entry);
             if (refused) {
@@ -106,34 +116,44 @@ static int check_tools(struct json_value tools, struct sg_error *err)
     }
 }
 
-static int check_responses(const struct request *r, struct sg_error *err)
+static int check_responses(struct request *r, const struct json_text *body, struct sg_error *err)
 {
-    const struct json_text *body = &r->body;
     const struct json_member *input = json_find(body->members, body->count, "input");
     const struct json_member *tools = json_find(body->members, body->count, "tools");
-    int rc = check_members(body, err);
+    int rc = check_members(r, body, err);
     if (rc == 0 && input != NULL && input->value.type == JSON_ARRAY) {
-        rc = check_input(input->value, r->arena, err);
+        rc = check_input(r, input->value, err);
     }
     if (rc == 0 && tools != NULL && tools->value.type == JSON_ARRAY) {
-        rc = check_tools(tools->value, err);
+        rc = check_tools(r, tools->value, err);
     }
     return rc;
 }
 
-int stored_check(const struct request *r, struct sg_error *err)
+int stored_check(struct request *r, const struct json_text *body, struct sg_error *err)
 {
     const char *surface = r->route.surface_name;
     if (r->gateway->config->auth.mode == AUTH_NONE || surface == NULL) {
         return 0; /* with one tenant there is no other */
     }
     if (strcmp(surface, "responses") == 0) {
-        return check_responses(r, err);
+        return check_responses(r, body, err);
     }
-    const struct json_member *container = json_find(r->body.members, r->body.count, "container");
+    const struct json_member *container = json_find(body->members, body->count, "container");
     if (strcmp(surface, "messages") == 0 && container != NULL &&
-        names_container(container->value)) {
+        names_container(r, container->value)) {
         return refuse(err, "container", "leave its id out");
     }
     return 0;
+}
+
+int stored_check_turn(struct request *r, struct str turn, struct sg_error *err)
+{
+    struct sg_error ignored;
+    if (stored_check(r, &r->body, &ignored) == 0) {
+        return 0;
+    }
+    struct json_text body; /* what we answer ourselves is not in it any more */
+    int rc = json_scan(turn, r->arena, &body, err);
+    return rc == 0 ? stored_check(r, &body, err) : rc;
 }

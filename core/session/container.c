@@ -22,6 +22,13 @@ static int64_t life_of(const struct registry *registry, const struct sandbox *sa
     return idle_ms + sandbox->run_timeout_ms + registry->options.life_slack_ms;
 }
 
+void container_id_make(char ret[CONTAINER_ID_BYTES])
+{
+    char random[RANDOM_ID_BYTES];
+    random_id(random);
+    (void)snprintf(ret, CONTAINER_ID_BYTES, CONTAINER_ID_PREFIX "%s", random); /* fits */
+}
+
 struct container *container_new(struct registry *registry, const struct lease *lease,
                                 const struct table_reply *created, struct loop *home)
 {
@@ -38,9 +45,11 @@ struct container *container_new(struct registry *registry, const struct lease *l
     int64_t half_idle_ms = registry->options.idle_timeout_ms / 2;
     container->life_needed_ms =
         container->life_ms - (half_idle_ms < TOUCH_SLACK_MS ? half_idle_ms : TOUCH_SLACK_MS);
-    random_id(random);
-    (void)snprintf(container->id, sizeof container->id, CONTAINER_ID_PREFIX "%s",
-                   random); /* fits */
+    if (lease->new_id[0] != '\0' && lease->container == NULL) {
+        memcpy(container->id, lease->new_id, sizeof container->id);
+    } else { /* one that replaces it is another */
+        container_id_make(container->id);
+    }
     random_id(random);
     (void)snprintf(container->label, sizeof container->label, LABEL_PREFIX "%s", random); /* fits */
     container->identity = check_alloc(strdup(lease->identity));

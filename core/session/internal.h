@@ -236,6 +236,7 @@ void reaper_init(struct registry *);
 
 /* ---- acting on containers; under the lock ---- */
 
+void container_id_make(char ret[CONTAINER_ID_BYTES]); /* a fresh one */
 struct container *container_new(struct registry *, const struct lease *, const struct table_reply *,
                                 struct loop *home);
 struct container *container_ref(struct container *);
@@ -272,6 +273,8 @@ void container_run_ended(struct container *, int code, int64_t call_deadline);
 void session_key(struct str identity, struct str session_id, const struct sandbox *,
                  uint8_t key[TABLE_KEY_BYTES]);
 
+_Static_assert(TABLE_ID_BYTES == CONTAINER_ID_BYTES, "container ids are of one size");
+
 struct lease {
     uint32_t magic;
     struct registry *registry;
@@ -281,7 +284,8 @@ struct lease {
     const struct sandbox *sandbox;
     char *identity, *request_id, *session_id; /* the last is NULL without a session */
     struct container *container;              /* with a reference and a lease; it may be dead */
-    char container_id[TABLE_ID_BYTES];
+    char container_id[CONTAINER_ID_BYTES];
+    char new_id[CONTAINER_ID_BYTES]; /* of the first container that is made for it; "": any */
     int64_t keep_ms;
     bool has_lost; /* ephemeral: a loss not yet taken */
     size_t operations;

@@ -42,6 +42,9 @@ static struct lease *lease_new(struct registry *registry, const struct acquire *
     lease->identity = text_copy(acquire->identity);
     lease->request_id = acquire->request_id == NULL ? NULL : text_copy(str_of(acquire->request_id));
     lease->session_id = lease->is_session ? text_copy(acquire->session_id) : NULL;
+    if (acquire->new_id != NULL) {
+        memcpy(lease->new_id, acquire->new_id, sizeof lease->new_id);
+    }
     list_init(&lease->attach_waiters);
     lease_choose_key(lease, acquire->session_id);
     return lease;
@@ -251,6 +254,18 @@ const char *lease_container_id(const struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);
     return lease->container_id;
+}
+
+const struct sandbox *lease_sandbox(const struct lease *lease)
+{
+    CHECK_MAGIC(lease, LEASE_MAGIC);
+    return lease->sandbox;
+}
+
+int64_t lease_stays_ms(const struct lease *lease)
+{
+    CHECK_MAGIC(lease, LEASE_MAGIC);
+    return lease->is_session ? lease->registry->options.idle_timeout_ms : lease->keep_ms;
 }
 
 bool lease_take_loss(struct lease *lease)

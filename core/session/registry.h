@@ -57,9 +57,20 @@ struct acquire {
     struct str container_id; /* not empty: that container of the identity, and no other */
     bool is_parked;          /* only if it is parked; it is no longer then, so that one gets it */
     const struct sandbox *sandbox;
+    const char *
+        new_id; /* of registry_reserve_id(): a container that is made for it gets this one; NULL: one of its
+                           own */
     const char *request_id; /* for logs */
     int64_t deadline;
 };
+
+#define CONTAINER_ID_BYTES 48 /* with its NUL */
+
+/* The id that the session's container has, being made or ready. Without one, or without a session, a new id, to be told
+ * to a client before the container is made (acquire.new_id): *ret_is_new. Its idle time begins again. Any thread. */
+void registry_reserve_id(struct registry *, struct str identity, struct str session_id,
+                         const struct sandbox *sandbox, char ret[CONTAINER_ID_BYTES],
+                         bool *ret_is_new);
 
 /* With a container id it never waits: SG_E_NOT_FOUND where the identity has none of that id.
  * Waits for a container: the session's, a new one, or room for one. The caller that leaves (SG_E_CANCELLED) cancels its
@@ -79,6 +90,10 @@ void lease_park(struct lease *, int64_t park_ms);
 
 /* "cntr_…", ours; never the provider's handle. May change when a dead container was replaced. */
 const char *lease_container_id(const struct lease *);
+
+/* The sandbox that it is in; how long it stays once the lease is given back. */
+const struct sandbox *lease_sandbox(const struct lease *);
+int64_t lease_stays_ms(const struct lease *);
 
 /* True once after a container of this session was found dead and replaced: the next result must say so. */
 bool lease_take_loss(struct lease *);
@@ -101,7 +116,7 @@ int lease_file_list(struct lease *, const char *path, const struct sg_sink *, st
 void lease_release(struct lease *);
 
 struct container_info {
-    char container_id[48];
+    char container_id[CONTAINER_ID_BYTES];
     char session_id[LIMIT_SESSION_ID_BYTES + 1]; /* as the client gave it; "" without a session */
     const char *sandbox;
     bool is_session;

@@ -319,7 +319,7 @@ class Relay(E2E):
         for name in ("previous_response_id", "conversation"):
             reply = post(gateway, "/v1/responses", {"model": "mock", "input": "x", name: "resp_1"}, key="key-of-team-a")
             self.assertEqual((reply.status, reply.error["param"], reply.error["message"]),
-                             (400, name, f"'{name}' is not available on this gateway: send the whole input."))
+                             (400, name, f"'{name}' names nothing that this gateway gave you: send the whole input."))
         self.assertEqual(upstream.requests, [])
         alone = self.serve(upstream)
         self.assertEqual(post(alone, "/v1/responses", {"model": "mock", "input": "x", "conversation": "c"}).status, 200)

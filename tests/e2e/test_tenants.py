@@ -336,7 +336,7 @@ class Stored(E2E):
         for path, members, field, advice in self.NAMED:
             raw = ('{"model":"mock",' + members + "}").encode()
             reply = post(gateway, path, raw, key=A)
-            self.assertEqual((reply.status, reply.error["message"]), (400, f"'{field}' is not available on this gateway: {advice}."), raw)
+            self.assertEqual((reply.status, reply.error["message"]), (400, f"'{field}' names nothing that this gateway gave you: {advice}."), raw)
             if "messages" not in path:
                 self.assertEqual(reply.error["param"], field)
             self.assertEqual(upstream.requests, [], raw)

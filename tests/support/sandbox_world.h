@@ -61,6 +61,7 @@ enum command { ACQUIRE, RUN, RELEASE, KEEP, PARK, TAKE_LOSS, PUT, GET, QUIT };
 struct client {
     unsigned loop; /* on which it lives */
     const char *identity, *session, *container;
+    const char *new_id; /* of the container that is made for it */
     const char *code;
     int64_t timeout_ms, keep_ms;
     bool is_parked;  /* acquires a container that is */
@@ -97,6 +98,7 @@ static inline int client_acquire(struct client *client)
         .session_id = str_of(client->session),
         .container_id = str_of(client->container),
         .is_parked = client->is_parked,
+        .new_id = client->new_id,
         .sandbox = &world.sandbox,
         .request_id = "req_1",
         .deadline = DEADLINE_NONE,

@@ -27,6 +27,42 @@ static void a_session_is_ended_by_its_id_and_its_identity_alone(void)
     world_test(ended_by_id);
 }
 
+static const char *reserved(const char *identity, const char *session, bool *ret_is_new)
+{
+    static char id[CONTAINER_ID_BYTES];
+    registry_reserve_id(world.registry, str_of(identity), str_of(session), &world.sandbox, id,
+                        ret_is_new);
+    return id;
+}
+
+static void reserved_first(void)
+{
+    bool is_new = false;
+    char id[CONTAINER_ID_BYTES];
+    memcpy(id, reserved("a", "s", &is_new), sizeof id);
+    CU_ASSERT_TRUE(is_new);
+    CU_ASSERT_EQUAL(stats().creating + stats().ready, 0); /* nothing was made for it */
+    CU_ASSERT_STRING_NOT_EQUAL(reserved("a", "s", &is_new), id);
+
+    struct client *client = client_new(0, "a", "s");
+    client->new_id = id;
+    CU_ASSERT_EQUAL_FATAL(client_do(client, ACQUIRE), 0);
+    CU_ASSERT_STRING_EQUAL(client->id, id);
+    CU_ASSERT_STRING_EQUAL(reserved("a", "s", &is_new), id);
+    CU_ASSERT_FALSE(is_new);
+    CU_ASSERT_STRING_NOT_EQUAL(reserved("b", "s", &is_new), id); /* another's of that name */
+    CU_ASSERT_TRUE(is_new);
+    CU_ASSERT_EQUAL(stats().leases, 1); /* asking took none */
+    client_free(client);
+    CU_ASSERT_EQUAL(stats().leases, 0);
+    CU_ASSERT_EQUAL(stats().ready, 1);
+}
+
+static void an_id_told_before_a_container_is_made_becomes_its_id(void)
+{
+    world_test(reserved_first);
+}
+
 static void ended_while_made(void)
 {
     struct client *client = client_new(0, "a", "s");
@@ -74,6 +110,7 @@ static const struct test tests[] = {
     TEST(a_session_is_ended_by_its_id_and_its_identity_alone),
     TEST(one_that_is_being_made_is_deleted_when_it_is_there),
     TEST(sessions_are_shown_by_the_ids_that_clients_gave),
+    TEST(an_id_told_before_a_container_is_made_becomes_its_id),
 };
 
 int main(int argc, char **argv)
