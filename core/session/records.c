@@ -15,6 +15,7 @@ struct record_id {
     struct hash_node node;
     struct record *record;
     struct str text;
+    bool is_its; /* it finds this record, and no later one */
 };
 
 struct owner { /* an identity with a record */
@@ -34,7 +35,7 @@ struct record {
     int64_t expires_ms;
     size_t bytes;
     struct str data, container_id;
-    size_t ids_count;
+    size_t ids_count, ids_left;
     struct record_id ids[]; /* behind them the bytes of all texts */
 };
 
@@ -115,7 +116,9 @@ static void record_drop(struct record *record)
     struct records *records = record->store;
     struct owner *owner = record->owner;
     for (size_t i = 0; i < record->ids_count; i++) {
-        hash_remove(&records->ids, &record->ids[i].node);
+        if (record->ids[i].is_its) {
+            hash_remove(&records->ids, &record->ids[i].node);
+        }
     }
     list_remove(&record->in_owner);
     list_remove(&record->in_all);
@@ -152,17 +155,34 @@ static void record_use(struct record *record, int64_t now_ms)
     record->expires_ms = now_ms + record->store->options.life_ms;
 }
 
-static struct record *record_find(const struct records *records, struct str identity, struct str id)
+static struct record_id *id_find(const struct records *records, struct str identity, struct str id)
 {
     for (struct hash_node *node = hash_first(&records->ids, hash_bytes(id.data, id.len));
          node != NULL; node = hash_next(node)) {
-        const struct record_id *one = INDEX_OWNER(node, struct record_id, node);
+        struct record_id *one = INDEX_OWNER(node, struct record_id, node);
         const struct owner *owner = one->record->owner;
         if (str_eq(id, one->text) && str_eq(identity, (struct str){owner->name, owner->name_len})) {
-            return one->record;
+            return one;
         }
     }
     return NULL;
+}
+
+static struct record *record_find(const struct records *records, struct str identity, struct str id)
+{
+    struct record_id *one = id_find(records, identity, id);
+    return one == NULL ? NULL : one->record;
+}
+
+/* A later record has the id now. */
+static void id_release(struct record_id *id)
+{
+    struct record *record = id->record;
+    hash_remove(&record->store->ids, &id->node);
+    id->is_its = false;
+    if (--record->ids_left == 0) {
+        record_drop(record);
+    }
 }
 
 static void evict_first(struct records *records, const struct list *head, bool of_all)
@@ -221,7 +241,7 @@ static struct record *record_new(struct records *records, const struct record_in
     record->bytes = bytes;
     record->data = text_copy(&at, input->data);
     record->container_id = text_copy(&at, input->container_id);
-    record->ids_count = input->ids_count;
+    record->ids_count = record->ids_left = input->ids_count;
     for (size_t i = 0; i < input->ids_count; i++) {
         record->ids[i].record = record;
         record->ids[i].text = text_copy(&at, input->ids[i]);
@@ -234,9 +254,9 @@ static void record_put(struct record *record, struct str identity, int64_t now_m
 {
     struct records *records = record->store;
     for (size_t i = 0; i < record->ids_count; i++) {
-        struct record *old = record_find(records, identity, record->ids[i].text);
+        struct record_id *old = id_find(records, identity, record->ids[i].text);
         if (old != NULL) {
-            record_drop(old);
+            id_release(old);
         }
     }
     room_make(records, identity, record->bytes);
@@ -245,6 +265,7 @@ static void record_put(struct record *record, struct str identity, int64_t now_m
     for (size_t i = 0; i < record->ids_count; i++) {
         struct str text = record->ids[i].text;
         hash_put(&records->ids, &record->ids[i].node, hash_bytes(text.data, text.len));
+        record->ids[i].is_its = true;
     }
     list_init(&record->in_owner);
     list_init(&record->in_all);
@@ -290,6 +311,18 @@ struct record *records_find(struct records *records, struct str identity, struct
     }
     lock_release(&records->lock);
     return record;
+}
+
+bool records_drop(struct records *records, struct str identity, struct str id, int64_t now_ms)
+{
+    lock_take(&records->lock);
+    expired_drop(records, now_ms);
+    struct record *record = record_find(records, identity, id);
+    if (record != NULL) {
+        record_drop(record);
+    }
+    lock_release(&records->lock);
+    return record != NULL;
 }
 
 void record_unref(struct record *record)

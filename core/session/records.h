@@ -34,8 +34,12 @@ struct record_input {
     struct str container_id; /* empty: none waits */
 };
 
-/* Copies it. False where it alone is over a limit. One that has one of the ids goes. */
+/* Copies it. False where it alone is over a limit. An id that another record has is this one's then; a record of which
+ * none is left goes. */
 bool records_keep(struct records *, const struct record_input *, int64_t now_ms);
+
+/* Forgets the record that has the id; false: there is none. */
+bool records_drop(struct records *, struct str identity, struct str id, int64_t now_ms);
 
 /* The record with a reference, used now and so kept for its full life again; NULL: there is none. */
 struct record *records_find(struct records *, struct str identity, struct str id, int64_t now_ms);

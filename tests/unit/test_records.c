@@ -72,6 +72,37 @@ static void a_record_is_found_by_each_of_its_ids(void)
     records_free(records);
 }
 
+static void an_id_is_the_latest_records_and_the_others_stay(void)
+{
+    struct records *records = store(0, 0, 0);
+    struct str first[] = {STR("resp_1"), STR("msg_1")}, second[] = {STR("resp_2"), STR("msg_1")};
+    struct record_input input = {
+        .identity = STR("a"), .ids = first, .ids_count = 2, .data = STR("first")};
+    CU_ASSERT_TRUE(records_keep(records, &input, 0));
+    input.ids = second;
+    input.data = STR("second");
+    CU_ASSERT_TRUE(records_keep(records, &input, 0));
+    CU_ASSERT_STRING_EQUAL(found(records, "a", "resp_1", 1), "first");
+    CU_ASSERT_STRING_EQUAL(found(records, "a", "msg_1", 1), "second");
+    CU_ASSERT_EQUAL(stats_of(records).count, 2);
+    CU_ASSERT_TRUE(keep(records, "a", "resp_1", "third", 0));
+    CU_ASSERT_EQUAL(stats_of(records).count, 2); /* the first one could not be found any more */
+    records_free(records);
+}
+
+static void a_record_is_dropped_at_its_identitys_wish(void)
+{
+    struct records *records = store(0, 0, 0);
+    CU_ASSERT_TRUE(keep(records, "a", "id", "of a", 0));
+    CU_ASSERT_TRUE(keep(records, "b", "id", "of b", 0));
+    CU_ASSERT_FALSE(records_drop(records, STR("a"), STR("other"), 1));
+    CU_ASSERT_TRUE(records_drop(records, STR("a"), STR("id"), 1));
+    CU_ASSERT_FALSE(records_drop(records, STR("a"), STR("id"), 1));
+    CU_ASSERT_STRING_EQUAL(found(records, "a", "id", 1), "-");
+    CU_ASSERT_STRING_EQUAL(found(records, "b", "id", 1), "of b");
+    records_free(records);
+}
+
 static void another_identity_does_not_find_it(void)
 {
     struct records *records = store(0, 0, 0);
@@ -205,6 +236,8 @@ static void several_threads_may_use_it(void)
 
 static const struct test tests[] = {
     TEST(a_record_is_found_by_each_of_its_ids),
+    TEST(an_id_is_the_latest_records_and_the_others_stay),
+    TEST(a_record_is_dropped_at_its_identitys_wish),
     TEST(another_identity_does_not_find_it),
     TEST(a_record_ends_when_it_was_not_used_for_its_life),
     TEST(the_one_used_least_recently_makes_room),

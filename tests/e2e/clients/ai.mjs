@@ -1,0 +1,92 @@
+// One part of the test with the `ai` package and its two providers (test_official_ai.py), which check each field of an
+// answer; prints "ok" when all holds.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+
+const require = createRequire(`${process.env.CLIENTS}/x.js`);
+const { generateText, streamText, tool, jsonSchema, stepCountIs } = require('ai');
+const { createOpenAI } = require('@ai-sdk/openai');
+const { createAnthropic } = require('@ai-sdk/anthropic');
+const baseURL = `${process.env.GATEWAY}/v1`;
+const openai = createOpenAI({ baseURL, apiKey: 'none' });
+const anthropic = createAnthropic({ baseURL, apiKey: 'none' });
+const prompt = 'Run this Python code and tell me the result: print(6 * 7)';
+
+const getStock = tool({
+    inputSchema: jsonSchema({ type: 'object', properties: { part: { type: 'string' } }, required: ['part'] }),
+    execute: async ({ part }) => `5 of ${part}`,
+});
+const apis = {
+    responses: {
+        model: openai.responses('mock'),
+        tools: { code_interpreter: openai.tools.codeInterpreter() },
+        name: 'code_interpreter',
+        include: { openai: { include: ['code_interpreter_call.outputs'] } },
+        check(output) { assert.deepEqual(output.outputs, [{ type: 'logs', logs: '42\n' }]); },
+    },
+    messages: {
+        model: anthropic('mock'),
+        tools: { code_execution: anthropic.tools.codeExecution_20250522() },
+        name: 'code_execution',
+        check(output) { assert.deepEqual([output.type, output.stdout, output.return_code], ['code_execution_result', '42\n', 0]); },
+    },
+    shell: {
+        model: anthropic('mock'),
+        tools: { code_execution: anthropic.tools.codeExecution_20250825() },
+        name: 'code_execution',
+        prompt: 'Run this shell command: echo hello',
+        check(output) { assert.deepEqual([output.type, output.stdout], ['bash_code_execution_result', 'hello\n']); },
+    },
+    chat: { model: openai.chat('mock'), tools: {} },
+};
+
+function checkRun(api, result) {
+    const calls = result.toolCalls.filter((call) => call.providerExecuted);
+    assert.deepEqual(calls.map((call) => [call.toolName, call.invalid]), [[api.name, undefined]]);
+    const results = result.toolResults.filter((one) => one.providerExecuted);
+    assert.equal(results.length, 1);
+    api.check(results[0].output);
+    assert.match(result.text, /42|hello/);
+    assert.equal(result.finishReason, 'stop');
+    assert.ok(result.usage.inputTokens > 0 && result.usage.outputTokens > 0);
+}
+
+const optionsOf = (api) => ({ model: api.model, tools: api.tools, prompt: api.prompt ?? prompt, providerOptions: api.include, maxRetries: 0 });
+
+async function streamed(options) {
+    const errors = [];
+    const result = streamText({ ...options, onError: ({ error }) => errors.push(error) });
+    await result.consumeStream();
+    assert.deepEqual(errors, []);
+    const { toolCalls, toolResults, text, finishReason, usage, response, steps } = result;
+    return {
+        toolCalls: await toolCalls, toolResults: await toolResults, text: await text, finishReason: await finishReason,
+        usage: await usage, response: await response, steps: await steps,
+    };
+}
+
+const parts = {
+    async whole(api) { checkRun(api, await generateText(optionsOf(api))); },
+
+    async stream(api) { checkRun(api, await streamed(optionsOf(api))); },
+
+    // The second request holds what the first answered, as this client sends it back (references on Responses).
+    async conversation(api) {
+        const options = optionsOf(api);
+        const first = await streamed(options);
+        const messages = [{ role: 'user', content: options.prompt }, ...first.response.messages, { role: 'user', content: 'Thanks. Say it again.' }];
+        const { prompt: ignored, ...rest } = options;
+        const second = await streamed({ ...rest, messages });
+        assert.equal(second.finishReason, 'stop');
+        assert.ok(second.text.length > 0);
+    },
+
+    async mixed(api) {
+        const result = await streamed({ ...optionsOf(api), tools: { ...api.tools, get_stock: getStock }, stopWhen: stepCountIs(3) });
+        assert.equal(result.steps.length, 2);
+        assert.equal(result.text, 'Stock 5 and 42.');
+    },
+};
+
+await parts[process.argv[3]](apis[process.argv[2]]);
+console.log('ok');
