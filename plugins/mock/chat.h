@@ -1,11 +1,10 @@
-/* Between chat.c and chat_strict.c. */
+/* Between the files of the Chat Completions form. */
 #ifndef MOCK_CHAT_H
 #define MOCK_CHAT_H
 
 #include "upstream.h"
 
-bool json_is(const cJSON *string, const char *text);
-const cJSON *json_member(const cJSON *object, const char *name); /* exact; NULL is fine */
+void chat_read(struct conversation *, struct problem *);
 
 /* Refuses what the strictest server of this form refuses. */
 void chat_check(const cJSON *request, struct problem *);

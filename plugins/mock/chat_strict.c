@@ -2,40 +2,9 @@
  * not have. */
 #include "chat.h"
 
+#include "openai.h"
+
 #include <stdio.h>
-
-static bool is_among(const char *name, const char *const *names)
-{
-    for (size_t i = 0; names[i] != NULL; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Every member of the object must be among the names; none may come twice. */
-static void check_members(const cJSON *object, const char *where, const char *const *names,
-                          struct problem *problem)
-{
-    const cJSON *member;
-    if (!cJSON_IsObject(object)) {
-        problem_set(problem, where, NULL, "'%s' must be an object.", where);
-        return;
-    }
-    cJSON_ArrayForEach(member, object)
-    {
-        char path[128];
-        snprintf(path, sizeof path, "%s%s%.60s", where, where[0] == '\0' ? "" : ".",
-                 member->string);
-        if (!is_among(member->string, names)) {
-            problem_set(problem, path, "unknown_parameter", "Unknown parameter: '%s'.", path);
-        }
-        if (json_member(object, member->string) != member) {
-            problem_set(problem, path, "duplicate_parameter", "Duplicate parameter: '%s'.", path);
-        }
-    }
-}
 
 static void check_top(const cJSON *request, struct problem *problem)
 {
@@ -75,7 +44,7 @@ static void check_top(const cJSON *request, struct problem *problem)
                                         "function_call",
                                         "web_search_options",
                                         NULL};
-    check_members(request, "", names, problem);
+    openai_check_members(request, "", names, problem);
     if (!cJSON_IsTrue(json_member(request, "stream")) &&
         cJSON_IsObject(json_member(request, "stream_options"))) {
         problem_set(problem, "stream_options", NULL,
@@ -99,14 +68,13 @@ static void check_tool(const cJSON *tool, size_t index, struct problem *problem)
                     "Invalid value: '%.60s'. Supported values are: 'function' and 'custom'.",
                     cJSON_IsString(type) ? type->valuestring : "(none)");
     }
-    check_members(tool, where, names, problem);
+    openai_check_members(tool, where, names, problem);
     if (json_is(type, "function")) {
         snprintf(path, sizeof path, "%s.function", where);
-        check_members(function, path, function_names, problem);
+        openai_check_members(function, path, function_names, problem);
         snprintf(path, sizeof path, "%s.function.name", where);
         if (!cJSON_IsString(json_member(function, "name"))) {
-            problem_set(problem, path, "missing_required_parameter",
-                        "Missing required parameter: '%s'.", path);
+            openai_missing(path, problem);
         }
     }
 }
@@ -142,7 +110,6 @@ static void check_choice_name(const cJSON *tools, const cJSON *one, struct probl
 
 static void check_choice(const cJSON *tools, const cJSON *choice, struct problem *problem)
 {
-    static const char *const words[] = {"none", "auto", "required", NULL};
     if (choice == NULL || cJSON_IsNull(choice)) {
         return;
     }
@@ -152,12 +119,7 @@ static void check_choice(const cJSON *tools, const cJSON *choice, struct problem
         return;
     }
     if (cJSON_IsString(choice)) {
-        if (!is_among(choice->valuestring, words)) {
-            problem_set(problem, "tool_choice", "invalid_value",
-                        "Invalid value: '%.60s'. Supported values are: 'none', 'auto' and "
-                        "'required'.",
-                        choice->valuestring);
-        }
+        openai_check_mode(choice, "tool_choice", problem);
         return;
     }
     const cJSON *one, *allowed = json_member(choice, "allowed_tools");
@@ -201,11 +163,10 @@ static void check_call(const cJSON *call, const char *where, struct problem *pro
 {
     static const char *const names[] = {"id", "type", "function", "custom", "index", NULL};
     char path[96];
-    check_members(call, where, names, problem);
+    openai_check_members(call, where, names, problem);
     if (!cJSON_IsString(json_member(call, "id"))) {
         snprintf(path, sizeof path, "%s.id", where);
-        problem_set(problem, path, "missing_required_parameter",
-                    "Missing required parameter: '%s'.", path);
+        openai_missing(path, problem);
     }
     if (json_is(json_member(call, "type"), "custom")) {
         return;
@@ -219,12 +180,10 @@ static void check_call(const cJSON *call, const char *where, struct problem *pro
                     "'%s' must have a type, a function name and arguments as a string.", path);
         return;
     }
-    cJSON *parsed = cJSON_ParseWithOpts(arguments->valuestring, NULL, 1);
-    if (!cJSON_IsObject(parsed)) {
+    if (!json_text_is_object(arguments->valuestring)) {
         snprintf(path, sizeof path, "%s.function.arguments", where);
         problem_set(problem, path, NULL, "'%s' is not a JSON object.", path);
     }
-    cJSON_Delete(parsed);
 }
 
 /* The assistant's call with this id, or NULL. */
@@ -337,10 +296,10 @@ static void check_messages(const cJSON *messages, struct problem *problem)
         char where[64];
         snprintf(where, sizeof where, "messages[%zu]", index);
         const cJSON *role = json_member(message, "role");
-        if (!cJSON_IsString(role) || !is_among(role->valuestring, roles)) {
+        if (!cJSON_IsString(role) || !name_is_among(role->valuestring, roles)) {
             problem_set(problem, where, "invalid_value", "'%s' has no role that is known.", where);
         }
-        check_members(message, where, names, problem);
+        openai_check_members(message, where, names, problem);
         if (json_is(role, "assistant")) {
             check_assistant(message, index, problem);
         } else if (json_is(role, "tool")) {
@@ -353,35 +312,10 @@ static void check_messages(const cJSON *messages, struct problem *problem)
     }
 }
 
-static void check_metadata(const cJSON *metadata, struct problem *problem)
-{
-    const cJSON *member;
-    size_t count = 0;
-    if (metadata != NULL && !cJSON_IsObject(metadata) && !cJSON_IsNull(metadata)) {
-        problem_set(problem, "metadata", NULL, "'metadata' must be an object.");
-        return;
-    }
-    cJSON_ArrayForEach(member, metadata)
-    {
-        char path[96];
-        snprintf(path, sizeof path, "metadata.%.64s", member->string);
-        if (!cJSON_IsString(member) && !cJSON_IsNull(member)) {
-            problem_set(problem, path, NULL, "Invalid type for '%s': expected a string.", path);
-        } else if (strlen(member->string) > 64 ||
-                   (cJSON_IsString(member) && strlen(member->valuestring) > 512)) {
-            problem_set(problem, path, NULL, "'%s' is too long.", path);
-        }
-        count++;
-    }
-    if (count > 16) {
-        problem_set(problem, "metadata", NULL, "'metadata' has more than 16 members.");
-    }
-}
-
 void chat_check(const cJSON *request, struct problem *problem)
 {
     check_top(request, problem);
     check_messages(json_member(request, "messages"), problem);
     check_tools(request, problem);
-    check_metadata(json_member(request, "metadata"), problem);
+    openai_check_metadata(json_member(request, "metadata"), problem);
 }

@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-void conversation_clear(struct conversation *c)
-{
-    text_clear(&c->user);
-    text_clear(&c->results);
-}
-
 void reply_clear(struct reply *r)
 {
     text_clear(&r->content);
@@ -43,10 +37,31 @@ void pieces_end(struct pieces *p)
     text_put(&p->ends, &p->bytes.len, sizeof p->bytes.len);
 }
 
+size_t pieces_count(const struct pieces *p)
+{
+    return p->ends.len / sizeof(size_t);
+}
+
 void pieces_clear(struct pieces *p)
 {
     text_clear(&p->bytes);
     text_clear(&p->ends);
+}
+
+size_t piece_length(const struct text *text, size_t at, size_t chunk)
+{
+    size_t len = text_cut(text->data + at, text->len - at, chunk);
+    size_t character = text_character(text->data + at, text->len - at);
+    return len > 0 ? len : character > 0 ? character : 1;
+}
+
+struct reply_usage reply_usage(const struct reply *r, const struct conversation *c)
+{
+    size_t bytes = r->content.len + r->reasoning.len;
+    for (size_t i = 0; i < r->calls_count; i++) {
+        bytes += r->calls[i].arguments.len;
+    }
+    return (struct reply_usage){c->request_bytes / 4, (bytes + 3) / 4, (r->reasoning.len + 3) / 4};
 }
 
 /* ---- what the prompt asks for ---- */
@@ -108,23 +123,30 @@ static struct part without_fence(struct part code)
 
 /* ---- tools ---- */
 
-static bool requires_string(const struct tool *tool, const char *name)
+static bool requires(const struct tool *tool, const char *name)
 {
-    const cJSON *required = cJSON_GetObjectItemCaseSensitive(tool->parameters, "required");
-    const cJSON *properties = cJSON_GetObjectItemCaseSensitive(tool->parameters, "properties");
-    const cJSON *property = cJSON_GetObjectItemCaseSensitive(properties, name);
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(property, "type");
-    if (!cJSON_IsString(type) || strcmp(type->valuestring, "string") != 0) {
-        return false;
-    }
     const cJSON *one;
-    cJSON_ArrayForEach(one, required)
+    cJSON_ArrayForEach(one, json_member(tool->parameters, "required"))
     {
-        if (cJSON_IsString(one) && strcmp(one->valuestring, name) == 0) {
+        if (json_is(one, name)) {
             return true;
         }
     }
     return false;
+}
+
+static bool requires_string(const struct tool *tool, const char *name)
+{
+    const cJSON *properties = json_member(tool->parameters, "properties");
+    return json_is(json_member(json_member(properties, name), "type"), "string") &&
+           requires(tool, name);
+}
+
+/* A shell: a command is all that it asks for. (An editor has commands too, and asks for a path.) */
+static bool is_shell(const struct tool *tool)
+{
+    return requires_string(tool, "command") &&
+           cJSON_GetArraySize(json_member(tool->parameters, "required")) == 1;
 }
 
 static bool may_call(const struct conversation *c, const struct tool *tool)
@@ -151,6 +173,16 @@ static const struct tool *find_tool(const struct conversation *c, const char *pr
     return found;
 }
 
+static const struct tool *find_shell(const struct conversation *c)
+{
+    for (size_t i = 0; i < c->tools_count; i++) {
+        if (may_call(c, &c->tools[i]) && is_shell(&c->tools[i])) {
+            return &c->tools[i];
+        }
+    }
+    return NULL;
+}
+
 static struct reply_call *add_call(struct reply *r, const char *name, size_t name_len)
 {
     if (r->calls_count == CALLS_MAX) {
@@ -172,6 +204,18 @@ static void call_with(struct reply *r, const char *name, const char *parameter, 
     }
 }
 
+/* Python by way of a shell, as a here-document: nothing in the code needs quotes. */
+static void call_shell(struct reply *r, const char *name, struct part code)
+{
+    TEXT_CLEANUP struct text command = {0};
+    text_puts(&command, "python3 - <<'EOF'\n");
+    text_put(&command, code.data, code.len);
+    text_puts(&command, "\nEOF");
+    if (!command.overflow) {
+        call_with(r, name, "command", (struct part){command.data, command.len});
+    }
+}
+
 /* A tool choice that forces a call gets one: every string that it requires is the prompt. */
 static void call_forced(struct reply *r, const struct conversation *c)
 {
@@ -183,10 +227,9 @@ static void call_forced(struct reply *r, const struct conversation *c)
     if (call == NULL) {
         return;
     }
-    const cJSON *required = cJSON_GetObjectItemCaseSensitive(tool->parameters, "required");
     const cJSON *one;
     text_puts(&call->arguments, "{");
-    cJSON_ArrayForEach(one, required)
+    cJSON_ArrayForEach(one, json_member(tool->parameters, "required"))
     {
         if (cJSON_IsString(one) && requires_string(tool, one->valuestring)) {
             text_puts(&call->arguments, call->arguments.len > 1 ? ", " : "");
@@ -223,6 +266,8 @@ void reply_decide(struct reply *r, const struct conversation *c)
     const struct tool *tool;
     if (code.len > 0 && (tool = find_tool(c, "code_interpreter", "code")) != NULL) {
         call_with(r, tool->name, "code", code);
+    } else if (code.len > 0 && (tool = find_shell(c)) != NULL) {
+        call_shell(r, tool->name, code);
     } else if (query.len > 0 && (tool = find_tool(c, "web_search", "query")) != NULL) {
         call_with(r, tool->name, "query", query);
     } else if (forced) {
@@ -278,12 +323,15 @@ void reply_limit(struct reply *r, int64_t tokens_max)
         return;
     }
     size_t left = (size_t)tokens_max * 4;
-    bool cut = limit_text(&r->reasoning, &left);
-    cut = limit_text(&r->content, &left) || cut;
-    for (size_t i = 0; i < r->calls_count; i++) {
-        cut = limit_text(&r->calls[i].arguments, &left) || cut;
+    r->cut = limit_text(&r->reasoning, &left);
+    r->cut = limit_text(&r->content, &left) || r->cut;
+    size_t kept = 0;
+    while (kept < r->calls_count && !r->cut) {
+        r->cut = limit_text(&r->calls[kept++].arguments, &left);
     }
-    if (cut && r->finish == NULL) {
-        r->finish = "length";
+    while (r->calls_count > kept) { /* never begun */
+        r->calls_count--;
+        text_clear(&r->calls[r->calls_count].name);
+        text_clear(&r->calls[r->calls_count].arguments);
     }
 }

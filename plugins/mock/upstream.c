@@ -2,8 +2,8 @@
 #include "upstream.h"
 
 #include "mock.h"
+#include "upstream_send.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -32,7 +32,7 @@ static const struct sg_option script_options[] = {
     {.name = "reasoning",
      .type = SG_STRING,
      FIELD(reasoning),
-     .help = "Reasoning before it, as reasoning_content."},
+     .help = "Reasoning before it: reasoning_content, a reasoning item, a thinking block."},
     {.name = "call", .type = SG_STRING, FIELD(call), .help = "A function that is called."},
     {.name = "arguments",
      .type = SG_STRING,
@@ -45,7 +45,7 @@ static const struct sg_option script_options[] = {
     {.name = "finish",
      .type = SG_STRING,
      FIELD(finish),
-     .help = "The finish reason, in place of stop or tool_calls."},
+     .help = "The finish reason, in the words of chat or the surface's own; else as it is."},
     {.name = "status",
      .type = SG_INT,
      FIELD(status),
@@ -173,193 +173,11 @@ static void close_instance(void *self, struct sg_call *call)
     upstream_free(self);
 }
 
-/* ---- sending ---- */
-
-struct sending {
-    struct upstream *upstream;
-    struct sg_call *call;
-    const struct form *form;
-    const struct script_entry *entry; /* NULL: none */
-    bool stream;                      /* the form of what is sent */
-};
-
-static void put_header(struct text *out, const char *name, const char *value)
-{
-    text_puts(out, out->data[out->len - 1] == '{' ? "" : ", ");
-    text_json(out, name, strlen(name));
-    text_puts(out, ": ");
-    text_json(out, value, strlen(value));
-}
-
-static int send_head(struct sending *s, int status, struct sg_error *err)
-{
-    TEXT_CLEANUP struct text head = {0};
-    text_printf(&head, "{\"status\": %d, \"headers\": {", status);
-    if (head.overflow) {
-        return sg->fail(err, SG_E_INTERNAL, "no memory");
-    }
-    put_header(&head, "content-type", s->stream ? "text/event-stream" : "application/json");
-    const struct script_entry *entry = s->entry;
-    if (entry != NULL && entry->retry_after != NULL && entry->retry_after[0] != '\0') {
-        put_header(&head, "retry-after", entry->retry_after);
-    }
-    for (size_t i = 0; entry != NULL && i < entry->headers.count; i++) {
-        put_header(&head, entry->headers.keys[i], entry->headers.values[i]);
-    }
-    text_puts(&head, "}}");
-    return head.overflow ? sg->fail(err, SG_E_INTERNAL, "no memory")
-                         : sg->emit(s->call, SG_OUT_HEAD, head.data, head.len, err);
-}
-
-static int64_t chunk_delay_of(const struct sending *s)
-{
-    return s->entry != NULL && s->entry->chunk_delay > 0 ? s->entry->chunk_delay
-                                                         : s->upstream->config->chunk_delay;
-}
-
-/* The first `count` pieces. */
-static int send_pieces(struct sending *s, const struct pieces *p, size_t count,
-                       struct sg_error *err)
-{
-    size_t from = 0;
-    int code = 0;
-    int64_t delay = chunk_delay_of(s);
-    for (size_t i = 0; code == 0 && i < count; i++) {
-        size_t end;
-        memcpy(&end, p->ends.data + i * sizeof end, sizeof end);
-        if (i > 0 && delay > 0) {
-            code = sg->sleep(s->call, delay, err);
-        }
-        if (code == 0) {
-            code = sg->emit(s->call, SG_OUT_DATA, p->bytes.data + from, end - from, err);
-        }
-        from = end;
-    }
-    return code;
-}
-
-static size_t pieces_count(const struct pieces *p)
-{
-    return p->ends.len / sizeof(size_t);
-}
-
-/* Half of a stream's events, half of a body's bytes. */
-static int send_half(struct sending *s, const struct pieces *p, struct sg_error *err)
-{
-    if (pieces_count(p) > 1) {
-        return send_pieces(s, p, pieces_count(p) / 2, err);
-    }
-    return sg->emit(s->call, SG_OUT_DATA, p->bytes.data, p->bytes.len / 2, err);
-}
-
-static int hang(struct sending *s, struct sg_error *err)
-{
-    int code = 0;
-    while (code == 0) {
-        code = sg->sleep(s->call, 3600000, err);
-    }
-    return code;
-}
-
-static int send_error(struct sending *s, const struct problem *problem, int status,
-                      struct sg_error *err)
-{
-    TEXT_CLEANUP struct text body = {0};
-    s->stream = false;
-    s->form->write_error(problem, status, &body);
-    int code = send_head(s, status, err);
-    if (code != 0 || body.overflow) {
-        return code != 0 ? code : sg->fail(err, SG_E_INTERNAL, "no memory");
-    }
-    return sg->emit(s->call, SG_OUT_DATA, body.data, body.len, err);
-}
-
-/* Text without end, in the stream's form where there is one. */
-static int flood(struct sending *s, const struct pieces *p, struct sg_error *err)
-{
-    static const char body[] = "{\"choices\":[{\"index\":0,\"message\":{\"content\":\"";
-    int code = s->stream ? send_pieces(s, p, pieces_count(p) > 1 ? 1 : 0, err)
-                         : sg->emit(s->call, SG_OUT_DATA, body, sizeof body - 1, err);
-    TEXT_CLEANUP struct text piece = {0};
-    if (s->stream) {
-        text_puts(&piece, "data: {\"id\":\"chatcmpl-flood\",\"object\":\"chat.completion.chunk\","
-                          "\"created\":0,\"model\":\"mock\",\"choices\":[{\"index\":0,\"delta\":"
-                          "{\"content\":\"flood ");
-    }
-    while (piece.len < 4096 && !piece.overflow) {
-        text_puts(&piece, "flood ");
-    }
-    text_puts(&piece, s->stream ? "\"},\"finish_reason\":null}]}\n\n" : "");
-    while (code == 0) {
-        code = sg->emit(s->call, SG_OUT_DATA, piece.data, piece.len, err);
-    }
-    return code;
-}
-
-static int send_garbage(struct sending *s, struct sg_error *err)
-{
-    static const char stream[] = "data: {\"choices\":[{\"delta\":{\"content\":\"\xFF\"}\n\n"
-                                 "nonsense\ndata: 7\n\ndata: {\"choices\":\n\n\0\0";
-    static const char body[] = "<html>\xFF\0{\"choices\":";
-    return s->stream ? sg->emit(s->call, SG_OUT_DATA, stream, sizeof stream - 1, err)
-                     : sg->emit(s->call, SG_OUT_DATA, body, sizeof body - 1, err);
-}
-
-static int send_error_event(struct sending *s, const struct pieces *p, struct sg_error *err)
-{
-    struct problem problem = {.code = "server_error"};
-    text_puts(&problem.message, "mock upstream: the model failed");
-    struct pieces end = {0};
-    int code;
-    if (s->stream) {
-        s->form->write_error_event(&problem, &end);
-        code = send_head(s, 200, err);
-        code = code != 0 ? code : send_half(s, p, err);
-        code = code != 0 ? code : send_pieces(s, &end, pieces_count(&end), err);
-    } else {
-        code = send_error(s, &problem, 500, err);
-    }
-    pieces_clear(&end);
-    text_clear(&problem.message);
-    return code;
-}
-
-static int send_answer(struct sending *s, const struct pieces *p, struct sg_error *err)
-{
-    const char *fault = s->entry == NULL ? "none" : s->entry->fault;
-    int status = s->entry == NULL ? 200 : (int)s->entry->status;
-    if (p->bytes.overflow || p->ends.overflow) {
-        return sg->fail(err, SG_E_LIMIT, "the answer is longer than 64 MiB");
-    }
-    if (fault_is(fault, "error_event")) {
-        return send_error_event(s, p, err);
-    }
-    int code = send_head(s, status, err);
-    if (code != 0) {
-        return code;
-    }
-    if (fault_is(fault, "flood")) {
-        return flood(s, p, err);
-    }
-    if (fault_is(fault, "garbage")) {
-        return send_garbage(s, err);
-    }
-    if (!fault_is(fault, "cut") && !fault_is(fault, "stall") && !fault_is(fault, "reset")) {
-        return send_pieces(s, p, pieces_count(p), err);
-    }
-    code = send_half(s, p, err);
-    if (code != 0 || fault_is(fault, "cut")) {
-        return code;
-    }
-    return fault_is(fault, "stall") ? hang(s, err)
-                                    : sg->fail(err, SG_E_UNAVAILABLE, "the connection was reset");
-}
-
 /* ---- one turn ---- */
 
 static const struct form *find_form(const char *surface)
 {
-    static const struct form *const forms[] = {&form_chat};
+    static const struct form *const forms[] = {&form_chat, &form_responses, &form_messages};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (strcmp(forms[i]->name, surface) == 0) {
             return forms[i];
@@ -437,29 +255,21 @@ static void take_raw(struct sending *s, const char *raw, struct pieces *p)
     }
 }
 
-static void make_answer(struct sending *s, const struct conversation *c, struct pieces *p)
+/* What the model says: by its script, or as it decides. A flood is text only. */
+static void make_reply(struct sending *s, const struct conversation *c, struct reply *reply)
 {
-    struct reply *reply = calloc(1, sizeof *reply);
-    if (reply == NULL) {
-        p->bytes.overflow = true;
+    reply->number = (long long)atomic_fetch_add(&s->upstream->answers, 1) + 1;
+    reply->created = time(NULL);
+    if (s->entry != NULL && fault_is(s->entry->fault, "flood")) {
+        text_puts(&reply->content, "flood");
         return;
     }
-    snprintf(reply->id, sizeof reply->id, "chatcmpl-mock%lld",
-             (long long)atomic_fetch_add(&s->upstream->answers, 1) + 1);
-    reply->created = time(NULL);
     if (s->entry != NULL) {
         reply_follow(reply, s->entry);
     } else {
         reply_decide(reply, c);
     }
     reply_limit(reply, c->tokens_max);
-    if (s->stream) {
-        s->form->write_stream(reply, c, (size_t)s->upstream->config->chunk, p);
-    } else {
-        s->form->write_json(reply, c, p);
-    }
-    reply_clear(reply);
-    free(reply);
 }
 
 static int refuse_by_script(struct sending *s, struct sg_error *err)
@@ -469,6 +279,31 @@ static int refuse_by_script(struct sending *s, struct sg_error *err)
               is_given(s->entry->text) ? s->entry->text : "mock upstream: refused by its script");
     int code = send_error(s, &problem, (int)s->entry->status, err);
     text_clear(&problem.message);
+    return code;
+}
+
+/* `raw`: the body that is given, or NULL. */
+static int answer_in_pieces(struct sending *s, const struct conversation *c, const char *raw,
+                            struct sg_error *err)
+{
+    struct reply *reply = calloc(1, sizeof *reply);
+    if (reply == NULL) {
+        return sg->fail(err, SG_E_INTERNAL, "no memory");
+    }
+    struct answer answer = {reply, c, (size_t)s->upstream->config->chunk};
+    struct pieces pieces = {0};
+    make_reply(s, c, reply);
+    if (raw != NULL) {
+        take_raw(s, raw, &pieces);
+    } else if (s->stream) {
+        s->form->write_stream(&answer, &pieces);
+    } else {
+        s->form->write_json(&answer, &pieces);
+    }
+    int code = send_answer(s, &answer, &pieces, err);
+    pieces_clear(&pieces);
+    reply_clear(reply);
+    free(reply);
     return code;
 }
 
@@ -483,21 +318,13 @@ static int answer(struct sending *s, const struct conversation *c, struct sg_err
         return sg->fail(err, SG_E_UNAVAILABLE, "the connection was refused");
     }
     if (s->entry != NULL && fault_is(s->entry->fault, "hang")) {
-        return hang(s, err);
+        return send_nothing(s, err);
     }
     bool is_raw = s->entry != NULL && is_given(s->entry->raw);
     if (!is_raw && s->entry != NULL && s->entry->status / 100 != 2) {
         return refuse_by_script(s, err);
     }
-    struct pieces pieces = {0};
-    if (is_raw) {
-        take_raw(s, s->entry->raw, &pieces);
-    } else {
-        make_answer(s, c, &pieces);
-    }
-    code = send_answer(s, &pieces, err);
-    pieces_clear(&pieces);
-    return code;
+    return answer_in_pieces(s, c, is_raw ? s->entry->raw : NULL, err);
 }
 
 static int answer_request(struct sending *s, const cJSON *request, size_t request_bytes,
@@ -508,12 +335,14 @@ static int answer_request(struct sending *s, const cJSON *request, size_t reques
     if (c == NULL) {
         return sg->fail(err, SG_E_INTERNAL, "no memory");
     }
-    c->request_bytes = request_bytes;
+    *c = (struct conversation){
+        .request = request, .request_bytes = request_bytes, .tokens_max = -1, .turn = 1};
     if (!cJSON_IsObject(request)) {
         problem_set(&problem, NULL, NULL,
                     "We could not parse the JSON body of your request as an object.");
     } else {
-        s->form->read(request, c, &problem);
+        c->stream = cJSON_IsTrue(json_member(request, "stream"));
+        s->form->read(c, &problem);
         if (s->upstream->config->strict) {
             s->form->check(request, &problem);
         }
@@ -539,8 +368,7 @@ static int turn(void *self, struct sg_call *call, const struct sg_turn *asked, s
     write_journal(u, call, asked);
     if (form == NULL) {
         return sg->fail(err, SG_E_INVALID,
-                        "the mock upstream speaks the surface 'chat' only, not '%s'; give it "
-                        "surfaces: [chat] in the configuration",
+                        "the mock upstream speaks chat, responses and messages, not '%s'",
                         asked->surface);
     }
     struct sending sending = {.upstream = u, .call = call, .form = form};

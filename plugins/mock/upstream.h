@@ -5,10 +5,9 @@
 
 #include "faults.h"
 #include "journal.h"
+#include "json.h"
 #include "pattern.h"
 #include "text.h"
-
-#include <cjson/cJSON.h>
 
 struct script_entry {
     const char *when; /* first: see patterns_new() */
@@ -46,13 +45,14 @@ struct tool { /* borrowed from the request's tree */
 #define TOOLS_MAX 128
 
 struct conversation {
+    const cJSON *request; /* borrowed; an object */
     const char *model;
     bool stream, include_usage;
     int64_t tokens_max;     /* -1: no limit */
     struct text user;       /* the last user message's */
-    struct text results;    /* of the tool messages at the end, a line break between two */
-    bool ends_with_results; /* the last message is a tool's */
-    int64_t turn;           /* 1, and one more for each group of tool messages since the user's */
+    struct text results;    /* of the tools' results at the end, a line break between two */
+    bool ends_with_results; /* what stands last is a tool's result */
+    int64_t turn;           /* 1, and one more for each group of results since the user's message */
     struct tool tools[TOOLS_MAX];
     size_t tools_count;
     enum choice choice;
@@ -61,6 +61,18 @@ struct conversation {
 };
 
 void conversation_clear(struct conversation *);
+
+/* What the readers of all forms tell, in the order of the request. */
+void conversation_user(struct conversation *,
+                       const cJSON *content); /* a string, or parts with a text each */
+void conversation_result(struct conversation *, const cJSON *content); /* likewise */
+void conversation_other(struct conversation *); /* anything else stands between */
+void conversation_tool(struct conversation *, const cJSON *name, const cJSON *parameters);
+void conversation_allow_none(
+    struct conversation *); /* of the tools so far, but those that follow */
+void conversation_allow(struct conversation *, const cJSON *name);
+void conversation_limit(struct conversation *,
+                        const cJSON *tokens_max); /* ignored if it is no number */
 
 /* ---- an answer, whatever its form ---- */
 
@@ -74,9 +86,10 @@ struct reply {
     struct text content, reasoning;
     struct reply_call calls[CALLS_MAX];
     size_t calls_count;
-    const char *finish; /* NULL: as it is */
-    char id[64];
-    int64_t created; /* seconds of the epoch */
+    bool cut;           /* by the client's token limit */
+    const char *finish; /* given, in the words of chat or those of the form; NULL: as it is */
+    long long number;   /* of the answers of this instance, for ids */
+    int64_t created;    /* seconds of the epoch */
 };
 
 void reply_clear(struct reply *);
@@ -86,6 +99,12 @@ void reply_decide(struct reply *, const struct conversation *);
 void reply_follow(struct reply *, const struct script_entry *);
 /* Cuts it to the client's token limit. */
 void reply_limit(struct reply *, int64_t tokens_max);
+
+struct reply_usage { /* a token is four bytes */
+    size_t input, output, reasoning;
+};
+
+struct reply_usage reply_usage(const struct reply *, const struct conversation *);
 
 struct problem { /* a refusal; message.len is 0 without one */
     struct text message;
@@ -103,22 +122,38 @@ struct pieces {
 };
 
 void pieces_end(struct pieces *); /* what was appended since the last one is a piece */
+size_t pieces_count(const struct pieces *);
 void pieces_clear(struct pieces *);
+
+/* Bytes of the next piece of a text from `at` on: about `chunk`, and at least one character. */
+size_t piece_length(const struct text *, size_t at, size_t chunk);
+
+struct answer { /* what a writer writes */
+    const struct reply *reply;
+    const struct conversation *conversation;
+    size_t chunk; /* bytes of text in one event */
+};
 
 struct form {
     const char *name; /* the surface */
     /* The conversation borrows from the tree. */
-    void (*read)(const cJSON *request, struct conversation *, struct problem *);
+    void (*read)(struct conversation *, struct problem *);
     /* What a strict server refuses. */
     void (*check)(const cJSON *request, struct problem *);
-    void (*write_json)(const struct reply *, const struct conversation *, struct pieces *);
-    /* `chunk`: bytes of text in one event. */
-    void (*write_stream)(const struct reply *, const struct conversation *, size_t chunk,
-                         struct pieces *);
+    void (*write_json)(const struct answer *, struct pieces *);
+    void (*write_stream)(const struct answer *, struct pieces *); /* a piece is an event */
     void (*write_error)(const struct problem *, int status, struct text *out);
-    void (*write_error_event)(const struct problem *, struct pieces *);
+    /* After so many events of the answer's stream. */
+    void (*write_error_event)(const struct answer *, size_t events, const struct problem *,
+                              struct pieces *);
+    /* Of an answer that has text only: so many events come before the first piece of text … */
+    size_t opening_events;
+    /* … and this is one, as the stream's event of that number. */
+    void (*write_text_event)(const struct answer *, size_t number, const struct text *,
+                             struct text *out);
+    const char *json_up_to_text; /* how a plain answer begins, up to within its text */
 };
 
-extern const struct form form_chat;
+extern const struct form form_chat, form_responses, form_messages;
 
 #endif

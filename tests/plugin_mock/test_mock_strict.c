@@ -114,6 +114,10 @@ static void a_strict_server_names_what_it_refuses(void)
          "Invalid 'messages[0].tool_calls': empty array."},
         {REQUEST(ASK, ",\"metadata\":{\"a\":1}"), "metadata.a",
          "Invalid type for 'metadata.a': expected a string."},
+        {REQUEST(ASK, ",\"metadata\":{\"_sandgate_turn\":\"1\"}"), "metadata._sandgate_turn",
+         "Unknown parameter: 'metadata._sandgate_turn'."},
+        {REQUEST(ASK, ",\"metadata\":{\"litellm_call_id\":\"1\"}"), "metadata.litellm_call_id",
+         "Unknown parameter: 'metadata.litellm_call_id'."},
         {REQUEST(ASK, ",\"metadata\":[]"), "metadata", "'metadata' must be an object."},
     };
     struct fixture f = fixture_new();

@@ -23,6 +23,24 @@ static void code_is_run_with_the_tool_that_is_offered(void)
                    "-|web_search({\"query\": \"sql joins\"})|tool_calls");
 }
 
+static void a_shell_is_given_a_command_that_runs_the_code(void)
+{
+    static const char editor[] =
+        "{\"type\":\"function\",\"function\":{\"name\":\"edit\",\"parameters\":{\"type\":"
+        "\"object\",\"properties\":{\"command\":{\"type\":\"string\"},\"path\":{\"type\":"
+        "\"string\"}},\"required\":[\"command\",\"path\"]}}}";
+    char request[4096];
+    snprintf(request, sizeof request, REQUEST(ASK, ",\"tools\":[%s," TOOL("sh", "command") "]"),
+             editor);
+    expect_default(request, "-|sh({\"command\": \"python3 - <<'EOF'\\nprint(6*7)\\nEOF\"})|"
+                            "tool_calls");
+    snprintf(request, sizeof request,
+             REQUEST(ASK, ",\"tools\":[" TOOL("sh", "command") "," TOOL("py", "code") "%s]"), "");
+    expect_default(request, "-|py({\"code\": \"print(6*7)\"})|tool_calls");
+    snprintf(request, sizeof request, REQUEST(ASK, ",\"tools\":[%s]"), editor);
+    expect_default(request, NO_CODE);
+}
+
 static void without_a_tool_the_answer_is_in_words_and_knows_no_result(void)
 {
     expect_default(REQUEST(ASK, ""), NO_CODE);
@@ -80,6 +98,12 @@ static void the_token_limit_cuts_the_answer(void)
     expect_default(REQUEST(ASK, ",\"max_tokens\":3,\"tools\":[" CODE_TOOL "]"),
                    "-|code_interpreter({\"code\": \"pr)|length");
     expect_default(REQUEST(ASK, ",\"max_tokens\":1000"), NO_CODE);
+    struct fixture f = fixture_new();
+    config_add(plugin, f.config, "script", "text", "12345678", "call", "a", "arguments",
+               "{\"long\": 1}", "calls", "b {}", NULL);
+    expect_json(&f, REQUEST(ASK, ",\"max_tokens\":1"), "1234||length");
+    expect_json(&f, REQUEST(ASK, ",\"max_tokens\":3"), "12345678|a({\"lo)|length");
+    fixture_free(&f);
 }
 
 static void the_json_answer_has_all_its_members(void)
@@ -363,13 +387,13 @@ static void a_client_that_leaves_ends_the_answer(void)
     fixture_free(&f);
 }
 
-static void another_surface_is_refused_with_what_to_do(void)
+static void an_unknown_surface_is_refused(void)
 {
     struct fixture f = fixture_new();
-    CU_ASSERT_EQUAL(turn_with(&f, "responses", "{}", false), SG_E_INVALID);
-    CU_ASSERT_STRING_EQUAL(f.call->error.message,
-                           "the mock upstream speaks the surface 'chat' only, not 'responses'; "
-                           "give it surfaces: [chat] in the configuration");
+    CU_ASSERT_EQUAL(turn_with(&f, "telegraph", "{}", false), SG_E_INVALID);
+    CU_ASSERT_STRING_EQUAL(
+        f.call->error.message,
+        "the mock upstream speaks chat, responses and messages, not 'telegraph'");
     fixture_free(&f);
 }
 
@@ -382,7 +406,7 @@ static void the_journal_holds_every_body_byte_for_byte(void)
     struct fixture f = fixture_new();
     config_set(plugin, f.config, "journal", path);
     CU_ASSERT_EQUAL(turn(&f, odd), 0);
-    CU_ASSERT_EQUAL(turn_with(&f, "messages", "{}", false), SG_E_INVALID);
+    CU_ASSERT_EQUAL(turn_with(&f, "messages", "{}", false), 0);
     FILE *file = fopen(path, "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(fgets(line, sizeof line, file));
     cJSON *entry = cJSON_Parse(line);
@@ -417,6 +441,7 @@ static void scripts_that_cannot_be_right_stop_the_start(void)
 
 static const struct test tests[] = {
     TEST(code_is_run_with_the_tool_that_is_offered),
+    TEST(a_shell_is_given_a_command_that_runs_the_code),
     TEST(without_a_tool_the_answer_is_in_words_and_knows_no_result),
     TEST(results_are_told_in_words),
     TEST(a_choice_that_forces_a_call_gets_one_even_after_results),
@@ -432,7 +457,7 @@ static const struct test tests[] = {
     TEST(a_cut_body_is_half_of_it),
     TEST(an_error_event_ends_the_stream_and_is_500_without_one),
     TEST(a_client_that_leaves_ends_the_answer),
-    TEST(another_surface_is_refused_with_what_to_do),
+    TEST(an_unknown_surface_is_refused),
     TEST(the_journal_holds_every_body_byte_for_byte),
     TEST(scripts_that_cannot_be_right_stop_the_start),
 };
