@@ -205,7 +205,7 @@ static void check_block(const cJSON *block, const cJSON *role, const char *where
     if (type == NULL) { /* server tools are nothing to a server without them */
         problem_set(problem, where, NULL,
                     "%s: Input tag '%.60s' found using 'type' does not match any of the expected "
-                    "tags of an %s's message",
+                    "tags of the role '%.20s'",
                     where, text_of(json_member(block, "type")), text_of(role));
         return;
     }

@@ -4,6 +4,7 @@
 #include "openai.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 
 /* ---- items ---- */
 
@@ -16,6 +17,8 @@ struct item {
 };
 
 #define ITEMS_MAX (CALLS_MAX + 2)
+#define LIFECYCLE_EVENTS 2 /* response.created, response.in_progress */
+#define ALL_EVENTS SIZE_MAX
 
 static size_t items_of(const struct reply *r, struct item items[ITEMS_MAX])
 {
@@ -32,6 +35,11 @@ static size_t items_of(const struct reply *r, struct item items[ITEMS_MAX])
     }
     items[count - 1].is_complete = !r->cut;
     return count;
+}
+
+static const char *end_status(struct item item)
+{
+    return item.is_complete ? "completed" : "incomplete";
 }
 
 static void put_id(const struct reply *r, struct item item, struct text *out)
@@ -93,9 +101,9 @@ static void put_call(const struct reply *r, size_t index, bool is_done, struct t
 }
 
 /* As it is added, or as it is when done. */
-static void put_item(const struct answer *a, struct item item, bool is_done, struct text *out)
+static void put_item(const struct answer *a, struct item item, const char *status, bool is_done,
+                     struct text *out)
 {
-    const char *status = !is_done ? "in_progress" : item.is_complete ? "completed" : "incomplete";
     text_puts(out, "{\"id\":");
     put_id(a->reply, item, out);
     if (item.kind == ITEM_REASONING) {
@@ -150,13 +158,30 @@ static void put_error(const struct problem *problem, struct text *out)
     text_puts(out, "}");
 }
 
-static void put_output(const struct answer *a, struct text *out)
+/* Of the item, from added to done. */
+static size_t item_events(const struct answer *a, struct item item)
+{
+    const struct text *text = item.kind == ITEM_REASONING ? &a->reply->reasoning
+                              : item.kind == ITEM_MESSAGE ? &a->reply->content
+                                                          : &a->reply->calls[item.call].arguments;
+    size_t events = item.kind == ITEM_CALL ? 3 : 5;
+    for (size_t at = 0; at < text->len; at += piece_length(text, at, a->chunk)) {
+        events++;
+    }
+    return events;
+}
+
+/* The items that so many events have shown; one that was not done by then is as it was added, and incomplete. */
+static void put_output(const struct answer *a, size_t events, struct text *out)
 {
     struct item items[ITEMS_MAX];
-    size_t count = items_of(a->reply, items);
-    for (size_t i = 0; i < count; i++) {
+    size_t count = items_of(a->reply, items), at = LIFECYCLE_EVENTS;
+    for (size_t i = 0; i < count && at < events; i++) {
+        size_t item_end = at + item_events(a, items[i]);
+        bool is_done = item_end <= events;
         text_puts(out, i == 0 ? "" : ",");
-        put_item(a, items[i], true, out);
+        put_item(a, items[i], is_done ? end_status(items[i]) : "incomplete", is_done, out);
+        at = item_end;
     }
 }
 
@@ -199,9 +224,9 @@ static void put_echoes(const struct answer *a, struct text *out)
     }
 }
 
-/* `problem`: why it failed, or NULL. Only what has ended has output and usage. */
+/* `problem`: why it failed, or NULL. `events`: it shows what so many have shown. */
 static void put_response(const struct answer *a, const char *status, const struct problem *problem,
-                         struct text *out)
+                         size_t events, struct text *out)
 {
     bool is_completed = strcmp(status, "completed") == 0;
     bool is_incomplete = strcmp(status, "incomplete") == 0;
@@ -225,9 +250,7 @@ static void put_response(const struct answer *a, const char *status, const struc
     text_puts(out, ",\"model\":");
     text_json(out, a->conversation->model, strlen(a->conversation->model));
     text_puts(out, ",\"output\":[");
-    if (is_completed || is_incomplete) {
-        put_output(a, out);
-    }
+    put_output(a, events, out);
     text_puts(out, "]");
     put_echoes(a, out);
     text_puts(out, ",\"usage\":");
@@ -246,7 +269,7 @@ static const char *final_status(const struct reply *r)
 
 static void write_json(const struct answer *a, struct pieces *p)
 {
-    put_response(a, final_status(a->reply), NULL, &p->bytes);
+    put_response(a, final_status(a->reply), NULL, ALL_EVENTS, &p->bytes);
     pieces_end(p);
 }
 
@@ -282,11 +305,11 @@ static void end(struct stream *s)
     pieces_end(s->pieces);
 }
 
-static void write_lifecycle(struct stream *s, const char *type, const char *status)
+static void write_lifecycle(struct stream *s, const char *type, const char *status, size_t events)
 {
     struct text *out = begin(s, type);
     text_puts(out, ",\"response\":");
-    put_response(s->answer, status, NULL, out);
+    put_response(s->answer, status, NULL, events, out);
     end(s);
 }
 
@@ -294,7 +317,7 @@ static void write_item_event(struct stream *s, const char *type, bool is_done)
 {
     struct text *out = begin(s, type);
     text_printf(out, ",\"output_index\":%zu,\"item\":", s->output_index);
-    put_item(s->answer, s->item, is_done, out);
+    put_item(s->answer, s->item, is_done ? end_status(s->item) : "in_progress", is_done, out);
     end(s);
 }
 
@@ -386,17 +409,17 @@ static void write_stream(const struct answer *a, struct pieces *p)
     struct item items[ITEMS_MAX];
     size_t count = items_of(a->reply, items);
     struct stream s = {.answer = a, .pieces = p};
-    write_lifecycle(&s, "response.created", "in_progress");
-    write_lifecycle(&s, "response.in_progress", "in_progress");
+    write_lifecycle(&s, "response.created", "in_progress", 0);
+    write_lifecycle(&s, "response.in_progress", "in_progress", 0);
     for (size_t i = 0; i < count; i++) {
         s.item = items[i];
         s.output_index = i;
         write_item(&s);
     }
     if (incomplete_reason(a->reply) == NULL) {
-        write_lifecycle(&s, "response.completed", "completed");
+        write_lifecycle(&s, "response.completed", "completed", ALL_EVENTS);
     } else {
-        write_lifecycle(&s, "response.incomplete", "incomplete");
+        write_lifecycle(&s, "response.incomplete", "incomplete", ALL_EVENTS);
     }
 }
 
@@ -428,7 +451,7 @@ static void write_error_event(const struct answer *a, size_t events, const struc
     pieces_end(p);
     begin_event("response.failed", events + 1, out);
     text_puts(out, ",\"response\":");
-    put_response(a, "failed", problem, out);
+    put_response(a, "failed", problem, events, out);
     end_event(out);
     pieces_end(p);
 }
@@ -441,7 +464,7 @@ const struct form form_responses = {
     .write_stream = write_stream,
     .write_error = openai_write_error,
     .write_error_event = write_error_event,
-    .opening_events = 4, /* created, in_progress, the item, its part */
+    .opening_events = LIFECYCLE_EVENTS + 2, /* the item, its part */
     .write_text_event = write_text_event,
     .json_up_to_text = "{\"object\":\"response\",\"output\":[{\"type\":\"message\",\"content\":[{"
                        "\"type\":\"output_text\",\"text\":\"",

@@ -333,10 +333,10 @@ static void a_strict_server_names_what_it_refuses(void)
          "messages.0.content.0: text content blocks must be non-empty"},
         {MESSAGES(ASK "," ASSISTANT("{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\"}"), ""),
          "messages.1.content.0: Input tag 'server_tool_use' found using 'type' does not match any "
-         "of the expected tags of an assistant's message"},
+         "of the expected tags of the role 'assistant'"},
         {MESSAGES(USER(USE("a", "{}")), ""),
          "messages.0.content.0: Input tag 'tool_use' found using 'type' does not match any of the "
-         "expected tags of an user's message"},
+         "expected tags of the role 'user'"},
         {MESSAGES(ASK "," ASSISTANT("{\"type\":\"thinking\",\"thinking\":\"x\"}"), ""),
          "messages.1.content.0.signature: Field required"},
         {MESSAGES(ASK "," ASSISTANT(USE("a", "[]")) "," USER(TOOL_RESULT("a", "\"\"")), ""),

@@ -255,7 +255,8 @@ static void encrypted_reasoning_is_for_those_who_ask(void)
 static void a_failure_in_a_stream_is_an_error_event_and_a_failed_response(void)
 {
     struct fixture f = fixture_new();
-    config_add(plugin, f.config, "script", "text", "0123456789", "fault", "error_event", NULL);
+    config_add(plugin, f.config, "script", "text", "0123456789", "call", "f", "fault",
+               "error_event", NULL);
     stream_of(&f, ITEMS(ASK, ",\"stream\":true"));
     size_t count = call_count(f.call, SG_OUT_DATA);
     cJSON *error = event_at(&f, count - 2), *failed = event_at(&f, count - 1);
@@ -268,6 +269,9 @@ static void a_failure_in_a_stream_is_an_error_event_and_a_failed_response(void)
     CU_ASSERT_STRING_EQUAL(at(failed, "response.status"), "failed");
     CU_ASSERT_STRING_EQUAL(at(failed, "response.error.code"), "server_error");
     CU_ASSERT_STRING_EQUAL(at(failed, "response.id"), "resp_mock1");
+    CU_ASSERT_STRING_EQUAL(at(failed, "response.output.0.id"), "msg_mock1");
+    CU_ASSERT_STRING_EQUAL(at(failed, "response.output.0.status"), "incomplete");
+    CU_ASSERT_STRING_EQUAL(at(failed, "response.output.1"), "(absent)");
     cJSON_Delete(error);
     cJSON_Delete(failed);
     fixture_free(&f);
