@@ -209,7 +209,7 @@ struct surface {
     void (*error_body)(const struct sg_error *, const char *request_id, struct buf *out);
 };
 
-extern const struct surface surface_chat;
+extern const struct surface surface_chat, surface_responses;
 
 /* All surfaces, ended by NULL. */
 extern const struct surface *const surfaces[];

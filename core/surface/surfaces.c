@@ -1,7 +1,7 @@
 /* The table of surfaces, and the way from a path to its surface. */
 #include "surface/surface.h"
 
-const struct surface *const surfaces[] = {&surface_chat, NULL};
+const struct surface *const surfaces[] = {&surface_chat, &surface_responses, NULL};
 
 const struct surface *surface_of_path(struct str path)
 {

@@ -1,0 +1,644 @@
+/* One event of the upstream's stream, or the whole answer that ends it. Lenient: items may come without being opened,
+ * without ids or without indexes, under indexes of others, or in the whole answer alone. */
+#include "surface/responses.h"
+
+#include "base/check.h"
+
+struct up_event { /* of the upstream */
+    struct json_text text;
+    struct str type, id; /* id: `item_id`, or the item's own */
+    bool has_index;
+    int64_t index;
+    struct arena *arena;
+};
+
+/* ---- which item? ---- */
+
+static bool type_fits(const struct responses_item *item, struct str type)
+{
+    return item->kind == RESPONSES_ITEM_UNKNOWN || str_eq(buf_str(&item->type), type);
+}
+
+static struct responses_item *find_by_id(const struct responses_turn *turn, struct str id,
+                                         struct str type, bool ended)
+{
+    for (size_t i = turn->items_count; i-- > 0 && id.len > 0;) {
+        struct responses_item *item = turn->items[i];
+        if (str_eq(buf_str(&item->id), id) && type_fits(item, type) && item->is_ended == ended) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static struct responses_item *find_by_index(const struct responses_turn *turn,
+                                            const struct up_event *event, struct str type,
+                                            bool ended)
+{
+    for (size_t i = turn->items_count; i-- > 0;) {
+        struct responses_item *item = turn->items[i];
+        bool here =
+            event->has_index ? item->has_index && item->index == event->index : event->id.len == 0;
+        bool other = ended && item->id.len > 0 && event->id.len > 0;
+        if (here && !other && type_fits(item, type) && item->is_ended == ended) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+/* The item that an event speaks of: by its id, else by its index, else the last one that is open; one that has ended if
+ * there is no other. NULL: none that is known. */
+static struct responses_item *item_find(const struct responses_turn *turn,
+                                        const struct up_event *event, struct str type)
+{
+    struct responses_item *item = find_by_id(turn, event->id, type, false);
+    item = item != NULL ? item : find_by_index(turn, event, type, false);
+    item = item != NULL ? item : find_by_id(turn, event->id, type, true);
+    return item != NULL ? item : find_by_index(turn, event, type, true);
+}
+
+static struct responses_item *item_make(struct responses *r, const struct up_event *event,
+                                        struct str type, struct sg_error *err)
+{
+    struct responses_item *item = responses_item_add(r->turn, err);
+    if (item != NULL) {
+        responses_item_set_type(item, type);
+        item->has_index = event->has_index;
+        item->index = event->index;
+        (void)buf_append_str(&item->id, event->id); /* bounded by its event */
+    }
+    return item;
+}
+
+static struct responses_item *item_get(struct responses *r, const struct up_event *event,
+                                       struct str type, struct sg_error *err)
+{
+    struct responses_item *item = item_find(r->turn, event, type);
+    return item != NULL ? item : item_make(r, event, type, err);
+}
+
+/* ---- items ---- */
+
+/* Gives what has come of it. */
+static void item_advance(struct responses *r, struct responses_item *item, struct buf *out)
+{
+    responses_call_decide(r, item);
+    if (item->offer >= 0) {
+        responses_hosted_show(r, item, item->is_ended, out);
+    } else if (item->is_ended) {
+        responses_item_close(r, item, "completed", out);
+    } else {
+        responses_item_flush(r, item, out);
+    }
+}
+
+/* An item opens. One of an id that is open already, or that began without being opened, is that one. */
+static struct responses_item *item_to_open(struct responses *r, const struct up_event *event,
+                                           struct str type, struct sg_error *err)
+{
+    struct responses_item *item = find_by_id(r->turn, event->id, type, false);
+    if (item == NULL && event->has_index) {
+        item = find_by_index(r->turn, event, type, false);
+        bool begun = item != NULL && item->raw.len == 0;
+        bool another = item != NULL && item->id.len > 0 && event->id.len > 0;
+        item = begun && !another ? item : NULL;
+    }
+    return item != NULL ? item : item_make(r, event, type, err);
+}
+
+static int item_event(struct responses *r, struct up_event *event, bool is_last, struct buf *out,
+                      struct sg_error *err)
+{
+    const struct json_member *object =
+        json_find_type(event->text.members, event->text.count, "item", JSON_OBJECT);
+    if (object == NULL) {
+        return SG_OK; /* it says nothing */
+    }
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(object->value, "an item", event->arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    struct str type = json_find_text(members, count, "type", event->arena);
+    struct str id = json_find_text(members, count, "id", event->arena);
+    event->id = id.len > 0 ? id : event->id;
+    struct responses_item *item =
+        is_last ? item_get(r, event, type, err) : item_to_open(r, event, type, err);
+    if (item == NULL) {
+        return err->code;
+    }
+    if (item->is_ended) {
+        return SG_OK; /* told twice */
+    }
+    code = responses_item_take(r, item, object->value, is_last, event->arena, err);
+    if (code == SG_OK) {
+        item->is_ended = is_last;
+        item_advance(r, item, out);
+    }
+    return code;
+}
+
+/* ---- parts ---- */
+
+static int64_t number_of(const struct up_event *event, const char *name)
+{
+    const struct json_member *member = json_find(event->text.members, event->text.count, name);
+    int64_t n;
+    return member != NULL && json_int_of(member->value, &n) && n >= 0 ? n : 0;
+}
+
+static struct str item_type_of(enum responses_part_kind kind)
+{
+    return kind == RESPONSES_SUMMARY || kind == RESPONSES_REASONING_TEXT ? STR("reasoning")
+                                                                         : STR("message");
+}
+
+/* The open part that the event speaks of; NULL without an error: it comes too late. */
+static struct responses_part *part_of(struct responses *r, const struct up_event *event,
+                                      enum responses_part_kind kind, struct responses_item **ret,
+                                      struct sg_error *err)
+{
+    struct responses_item *item = item_get(r, event, item_type_of(kind), err);
+    if (item == NULL || item->is_ended) {
+        return NULL;
+    }
+    struct responses_part *part =
+        responses_part_get(item, kind == RESPONSES_SUMMARY,
+                           number_of(event, responses_part_forms[kind].index_key), kind);
+    if (part == NULL) {
+        error_set(err, SG_E_LIMIT, "more than %d parts in an item", RESPONSES_PARTS_MAX);
+        return NULL;
+    }
+    *ret = item;
+    return part->is_closed || part->kind != kind ? NULL : part;
+}
+
+static enum responses_part_kind kind_of_object(struct str type, bool is_summary)
+{
+    for (size_t i = 0; i < RESPONSES_PART_UNKNOWN && !is_summary; i++) {
+        if (str_is(type, responses_part_forms[i].type)) {
+            return (enum responses_part_kind)i;
+        }
+    }
+    return is_summary ? RESPONSES_SUMMARY : RESPONSES_PART_UNKNOWN;
+}
+
+static int part_event(struct responses *r, const struct up_event *event, bool is_summary,
+                      bool is_last, struct buf *out, struct sg_error *err)
+{
+    const struct json_member *object =
+        json_find_type(event->text.members, event->text.count, "part", JSON_OBJECT);
+    if (object == NULL) {
+        return SG_OK;
+    }
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(object->value, "a part", event->arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    struct str type = json_find_text(members, count, "type", event->arena);
+    struct responses_item *item = NULL;
+    struct responses_part *part = part_of(r, event, kind_of_object(type, is_summary), &item, err);
+    if (part == NULL) {
+        return err->code;
+    }
+    code = responses_part_take(r, item, part, object->value, event->arena, err);
+    if (code == SG_OK && is_last) {
+        responses_part_close(r, item, part, out);
+    } else if (code == SG_OK) {
+        responses_part_flush(r, item, part, out);
+    }
+    return code;
+}
+
+static struct str index_text(char to[24], size_t n)
+{
+    struct buf text = {0};
+    (void)buf_printf(&text, "%zu", n); /* small: fits */
+    memcpy(to, text.data, text.len);
+    struct str ret = {to, text.len};
+    buf_clear(&text);
+    return ret;
+}
+
+/* The event goes on as it is, but for its place. */
+static void part_pass(struct responses *r, const struct up_event *event,
+                      const struct responses_item *item, const struct responses_part *part,
+                      const char *key, struct str value, struct buf *out)
+{
+    char index[24];
+    BUF_CLEANUP struct buf type = {0};
+    struct responses_member puts[4] = {
+        {responses_part_forms[part->kind].index_key, index_text(index, part->shown_index)},
+        {key, value}};
+    bool adds_logprobs =
+        part->kind == RESPONSES_TEXT &&
+        json_find_type(event->text.members, event->text.count, "logprobs", JSON_ARRAY) == NULL;
+    puts[2] = (struct responses_member){"logprobs", STR("[]")};
+    (void)buf_append_str(&type, event->type); /* small: fits */
+    responses_event_pass(r, type.data, &event->text, item->shown, puts, adds_logprobs ? 3 : 2, out);
+}
+
+static int delta_event(struct responses *r, const struct up_event *event,
+                       enum responses_part_kind kind, struct buf *out, struct sg_error *err)
+{
+    const struct json_member *delta =
+        json_find_type(event->text.members, event->text.count, "delta", JSON_STRING);
+    struct responses_item *item = NULL;
+    struct responses_part *part = delta == NULL ? NULL : part_of(r, event, kind, &item, err);
+    if (part == NULL || part->is_told) {
+        return err->code;
+    }
+    size_t before = part->text.len;
+    struct str inner = {delta->value.raw.data + 1, delta->value.raw.len - 2};
+    int code = responses_keep(r->turn, &part->text, inner, err);
+    if (code != SG_OK || !responses_part_open(r, item, part, out)) {
+        return code;
+    }
+    if (part->given == before && inner.len > 0) {
+        part->given = part->text.len;
+        part_pass(r, event, item, part, "delta", delta->value.raw, out);
+    } else {
+        responses_part_flush(r, item, part, out);
+    }
+    return SG_OK;
+}
+
+static int text_done_event(struct responses *r, const struct up_event *event,
+                           enum responses_part_kind kind, struct buf *out, struct sg_error *err)
+{
+    const char *key = responses_part_forms[kind].text_key;
+    const struct json_member *text = json_find(event->text.members, event->text.count, key);
+    struct responses_item *item = NULL;
+    struct responses_part *part = part_of(r, event, kind, &item, err);
+    if (part == NULL || part->is_told) {
+        return err->code;
+    }
+    int code = text == NULL
+                   ? SG_OK
+                   : responses_text_complete(r, &part->text, text->value, event->arena, err);
+    if (code != SG_OK || !responses_part_open(r, item, part, out)) {
+        return code;
+    }
+    BUF_CLEANUP struct buf whole = {0};
+    responses_part_flush(r, item, part, out);
+    responses_quote(buf_str(&part->text), &whole); /* as large as what is kept */
+    part->is_told = true;
+    part_pass(r, event, item, part, key, buf_str(&whole), out);
+    return SG_OK;
+}
+
+static int annotation_event(struct responses *r, const struct up_event *event, struct buf *out,
+                            struct sg_error *err)
+{
+    const struct json_member *annotation =
+        json_find_type(event->text.members, event->text.count, "annotation", JSON_OBJECT);
+    struct responses_item *item = NULL;
+    struct responses_part *part =
+        annotation == NULL ? NULL : part_of(r, event, RESPONSES_TEXT, &item, err);
+    if (part == NULL) {
+        return err->code;
+    }
+    int code = part->annotations.len > 0
+                   ? responses_keep(r->turn, &part->annotations, STR(","), err)
+                   : SG_OK;
+    if (code == SG_OK) {
+        code = responses_keep(r->turn, &part->annotations, annotation->value.raw, err);
+    }
+    if (code == SG_OK) {
+        part->annotations_count++;
+        responses_part_flush(r, item, part, out);
+    }
+    return code;
+}
+
+/* ---- calls ---- */
+
+static int arguments_event(struct responses *r, const struct up_event *event, bool is_last,
+                           struct buf *out, struct sg_error *err)
+{
+    struct responses_item *item = item_get(r, event, STR("function_call"), err);
+    if (item == NULL || item->is_ended) {
+        return item == NULL ? err->code : SG_OK;
+    }
+    const struct json_text *text = &event->text;
+    if (item->name.len == 0 && is_last) {
+        (void)buf_append_str(&item->name, json_find_text(text->members, text->count, "name",
+                                                         event->arena)); /* bounded by its event */
+    }
+    size_t before = item->arguments.len;
+    const struct json_member *piece =
+        json_find_type(text->members, text->count, is_last ? "arguments" : "delta", JSON_STRING);
+    int code = SG_OK;
+    if (piece != NULL && is_last) {
+        code = responses_text_complete(r, &item->arguments, piece->value, event->arena, err);
+    } else if (piece != NULL) {
+        struct str inner = {piece->value.raw.data + 1, piece->value.raw.len - 2};
+        code = responses_keep(r->turn, &item->arguments, inner, err);
+    }
+    bool live = code == SG_OK && !is_last && item->shown != NULL && item->offer < 0 &&
+                item->arguments_given == before && item->arguments.len > before;
+    if (live) {
+        item->arguments_given = item->arguments.len;
+        responses_event_pass(r, "response.function_call_arguments.delta", text, item->shown, NULL,
+                             0, out);
+    } else if (code == SG_OK) {
+        item_advance(r, item, out);
+    }
+    return code;
+}
+
+/* ---- events of items that are passed on as they are ---- */
+
+/* Clients refuse events that they do not know, so only those of the vendors' own tools go on. */
+static int vendor_event(struct responses *r, const struct up_event *event, struct buf *out)
+{
+    static const char *const prefixes[] = {"response.web_search_call.",
+                                           "response.file_search_call.",
+                                           "response.image_generation_call.",
+                                           "response.code_interpreter_call",
+                                           "response.mcp_call",
+                                           "response.mcp_list_tools.",
+                                           "response.custom_tool_call_input."};
+    bool known = false;
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
+        known = known || str_starts(event->type, str_of(prefixes[i]));
+    }
+    if (!known) {
+        return SG_OK;
+    }
+    for (size_t i = r->turn->items_count; i-- > 0;) {
+        struct responses_item *item = r->turn->items[i];
+        bool named = event->id.len > 0
+                         ? str_eq(buf_str(&item->id), event->id)
+                         : event->has_index && item->has_index && item->index == event->index;
+        if (!named || item->kind != RESPONSES_OTHER) {
+            continue;
+        }
+        if (item->shown != NULL && !item->shown->is_closed) {
+            BUF_CLEANUP struct buf type = {0};
+            (void)buf_append_str(&type, event->type); /* small: fits */
+            responses_event_pass(r, type.data, &event->text, item->shown, NULL, 0, out);
+        }
+        break;
+    }
+    return SG_OK;
+}
+
+/* ---- the whole answer ---- */
+
+static void usage_note(struct responses_turn *turn, const struct json_member *members, size_t count)
+{
+    static const struct usage_names names = {"input_tokens", "output_tokens", "total_tokens"};
+    const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
+    if (usage != NULL) {
+        buf_reset(&turn->usage);
+        (void)buf_append_str(&turn->usage, usage->value.raw); /* bounded by its event */
+        turn->used = (struct surface_usage){-1, -1, -1};
+        usage_read(usage->value, &names, &turn->used);
+    }
+}
+
+/* An element of the whole answer's output: one that has come, by its id, else by its place, else the next of its type;
+ * upstreams are known to change ids at the end. */
+static struct responses_item *output_find(const struct responses_turn *turn, struct str id,
+                                          struct str type, size_t place)
+{
+    struct responses_item *found = NULL;
+    for (size_t pass = 0; pass < 3 && found == NULL; pass++) {
+        for (size_t i = 0; i < turn->items_count && found == NULL; i++) {
+            struct responses_item *item = turn->items[i];
+            bool fits = pass == 0   ? id.len > 0 && str_eq(buf_str(&item->id), id)
+                        : pass == 1 ? item->has_index && item->index == (int64_t)place
+                                    : true;
+            found = fits && !item->is_matched && type_fits(item, type) ? item : NULL;
+        }
+    }
+    return found;
+}
+
+static int output_take(struct responses *r, struct json_value list, struct arena *arena,
+                       struct buf *out, struct sg_error *err)
+{
+    struct json_walk walk = json_walk_of(list);
+    struct json_value value;
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
+        struct json_member *members = NULL;
+        size_t count = 0;
+        if (value.type != JSON_OBJECT) {
+            continue;
+        }
+        code = json_members(value, "an item", arena, &members, &count, err);
+        if (code != SG_OK) {
+            return code;
+        }
+        struct up_event event = {.id = json_find_text(members, count, "id", arena),
+                                 .has_index = true,
+                                 .index = (int64_t)i};
+        struct str type = json_find_text(members, count, "type", arena);
+        struct responses_item *item = output_find(r->turn, event.id, type, i);
+        item = item != NULL ? item : item_make(r, &event, type, err);
+        if (item == NULL) {
+            return err->code;
+        }
+        item->is_matched = true;
+        if (!item->is_ended) {
+            code = responses_item_take(r, item, value, true, arena, err);
+            item->is_ended = true;
+        }
+    }
+    for (size_t i = 0; code == SG_OK && i < r->turn->items_count; i++) {
+        if (r->turn->items[i]->is_matched) {
+            item_advance(r, r->turn->items[i], out);
+        }
+    }
+    return code;
+}
+
+static int status_take(struct responses *r, const struct json_member *members, size_t count,
+                       struct arena *arena, struct sg_error *err)
+{
+    struct responses_turn *turn = r->turn;
+    struct str status = json_find_text(members, count, "status", arena);
+    if (status.len == 0 || str_is(status, "completed")) {
+        return SG_OK;
+    }
+    if (!str_is(status, "incomplete")) {
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer ended as '%.*s'",
+                         status.len < 64 ? (int)status.len : 64, status.data);
+    }
+    const struct json_member *details =
+        json_find_type(members, count, "incomplete_details", JSON_OBJECT);
+    struct json_member *inside = NULL;
+    size_t inside_count = 0;
+    if (details != NULL) {
+        int code =
+            json_members(details->value, "incomplete_details", arena, &inside, &inside_count, err);
+        if (code != SG_OK) {
+            return code;
+        }
+    }
+    struct str reason = json_find_text(inside, inside_count, "reason", arena);
+    turn->is_incomplete = true;
+    buf_reset(&turn->incomplete_reason);
+    (void)buf_append_str(&turn->incomplete_reason,
+                         reason.len > 0 ? reason : STR("max_output_tokens")); /* its event */
+    return SG_OK;
+}
+
+int responses_whole_take(struct responses *r, struct json_value response, struct arena *arena,
+                         struct buf *out, struct sg_error *err)
+{
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(response, "response", arena, &members, &count, err);
+    if (code == SG_OK) {
+        code = status_take(r, members, count, arena, err);
+    }
+    if (code != SG_OK) {
+        return code;
+    }
+    usage_note(r->turn, members, count);
+    const struct json_member *tier = json_find_type(members, count, "service_tier", JSON_STRING);
+    if (tier != NULL) {
+        buf_reset(&r->tier);
+        (void)buf_append_str(&r->tier, tier->value.raw); /* bounded by its event */
+    }
+    const struct json_member *output = json_find_type(members, count, "output", JSON_ARRAY);
+    code = output == NULL ? SG_OK : output_take(r, output->value, arena, out, err);
+    r->turn->is_whole = code == SG_OK;
+    return code;
+}
+
+/* ---- events ---- */
+
+/* The upstream gave up. */
+static int failure_of(const struct up_event *event, struct json_value response,
+                      struct sg_error *err)
+{
+    struct json_walk walk;
+    struct str key;
+    struct json_value value, error = {0};
+    if (response.raw.len > 0) {
+        walk = json_walk_of(response);
+        while (json_walk_member(&walk, &key, &value)) {
+            error = value.type == JSON_OBJECT && json_key_is(key, "error") ? value : error;
+        }
+    }
+    struct json_member *members = NULL;
+    size_t count = 0;
+    if (error.raw.len == 0 ||
+        json_members(error, "error", event->arena, &members, &count, err) != SG_OK) {
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer failed");
+    }
+    return reported_members(members, count, event->arena, err);
+}
+
+static int response_event(struct responses *r, const struct up_event *event, struct str what,
+                          struct buf *out, struct sg_error *err)
+{
+    const struct json_member *response =
+        json_find_type(event->text.members, event->text.count, "response", JSON_OBJECT);
+    struct json_value value = response == NULL ? (struct json_value){0} : response->value;
+    if (str_is(what, "failed") || str_is(what, "cancelled")) {
+        return failure_of(event, value, err);
+    }
+    if (response != NULL) {
+        struct json_member *members = NULL;
+        size_t count = 0;
+        int code = json_members(value, "response", event->arena, &members, &count, err);
+        if (code != SG_OK) {
+            return code;
+        }
+        responses_identity_note(r, members, count);
+    }
+    responses_begin(r, out);
+    bool is_end = str_is(what, "completed") || str_is(what, "incomplete") || str_is(what, "done");
+    if (!is_end) {
+        return SG_OK;
+    }
+    if (str_is(what, "incomplete")) {
+        r->turn->is_incomplete = true;
+        (void)buf_puts(&r->turn->incomplete_reason, "max_output_tokens"); /* small: fits */
+    }
+    r->turn->is_whole = true;
+    return response == NULL ? SG_OK : responses_whole_take(r, value, event->arena, out, err);
+}
+
+static int content_event(struct responses *r, const struct up_event *event, struct buf *out,
+                         struct sg_error *err)
+{
+    for (size_t i = 0; i < RESPONSES_PART_UNKNOWN; i++) {
+        const struct responses_part_form *form = &responses_part_forms[i];
+        if (str_is(event->type, form->delta)) {
+            return delta_event(r, event, (enum responses_part_kind)i, out, err);
+        }
+        if (str_is(event->type, form->done)) {
+            return text_done_event(r, event, (enum responses_part_kind)i, out, err);
+        }
+    }
+    return vendor_event(r, event, out);
+}
+
+static int event_dispatch(struct responses *r, struct up_event *event, struct buf *out,
+                          struct sg_error *err)
+{
+    static const char *const lifecycle[] = {"created", "queued", "in_progress", "completed",
+                                            "done",    "failed", "incomplete",  "cancelled"};
+    struct str what = event->type;
+    if (!str_starts(what, STR("response."))) {
+        return SG_OK; /* "ping", "keepalive" and the like */
+    }
+    what = (struct str){what.data + 9, what.len - 9};
+    for (size_t i = 0; i < COUNT_OF(lifecycle); i++) {
+        if (str_is(what, lifecycle[i])) {
+            return response_event(r, event, what, out, err);
+        }
+    }
+    responses_begin(r, out);
+    if (str_is(what, "output_item.added") || str_is(what, "output_item.done")) {
+        return item_event(r, event, str_is(what, "output_item.done"), out, err);
+    }
+    if (str_is(what, "content_part.added") || str_is(what, "content_part.done")) {
+        return part_event(r, event, false, str_is(what, "content_part.done"), out, err);
+    }
+    if (str_is(what, "reasoning_summary_part.added") ||
+        str_is(what, "reasoning_summary_part.done")) {
+        return part_event(r, event, true, str_is(what, "reasoning_summary_part.done"), out, err);
+    }
+    if (str_is(what, "output_text.annotation.added")) {
+        return annotation_event(r, event, out, err);
+    }
+    if (str_is(what, "function_call_arguments.delta") ||
+        str_is(what, "function_call_arguments.done")) {
+        return arguments_event(r, event, str_is(what, "function_call_arguments.done"), out, err);
+    }
+    return content_event(r, event, out, err);
+}
+
+int responses_event_take(struct responses *r, struct sse_event sse, struct arena *arena,
+                         struct buf *out, struct sg_error *err)
+{
+    struct up_event event = {.arena = arena};
+    if (json_scan(sse.data, arena, &event.text, err) != SG_OK) {
+        return not_understood(err);
+    }
+    const struct json_member *members = event.text.members;
+    size_t count = event.text.count;
+    event.type = json_find_text(members, count, "type", arena);
+    event.type = event.type.len > 0 ? event.type : sse.name;
+    event.id = json_find_text(members, count, "item_id", arena);
+    const struct json_member *index = json_find(members, count, "output_index");
+    event.has_index = index != NULL && json_int_of(index->value, &event.index);
+    int code = reported_error(&event.text, str_is(event.type, "error"), arena, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    code = event_dispatch(r, &event, out, err);
+    bool is_reported = str_is(event.type, "response.failed") || err->code == SG_E_UNAVAILABLE;
+    return code == SG_OK || is_reported ? code : not_understood(err);
+}

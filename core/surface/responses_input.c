@@ -1,0 +1,522 @@
+/* What comes back: earlier responses and items that are referred to, resolved from the store; and calls of ours in a
+ * history, which go up as calls of the function and their results or, where the tool is not offered, as text. */
+#include "surface/responses.h"
+#include "surface/responses_stored.h"
+#include "surface/results.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+
+enum { /* what is looked up for one request: each costs a walk through a record */
+       REFERENCES_MAX = 1024,
+       CALLS_FOUND_MAX = 4096
+};
+
+/* ---- looking at an item ---- */
+
+struct peek { /* what an item says of itself */
+    struct str type, id;
+    bool has_role;
+};
+
+static struct peek item_peek(struct json_walk *item, struct arena *arena)
+{
+    struct peek peek = {0};
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(item, &key, &value)) {
+        peek.has_role = peek.has_role || json_key_is(key, "role");
+        if (value.type != JSON_STRING) {
+            continue;
+        }
+        if (json_key_is(key, "type")) {
+            peek.type = json_text_of(value, arena);
+        } else if (json_key_is(key, "id")) {
+            peek.id = json_text_of(value, arena);
+        }
+    }
+    return peek;
+}
+
+/* {"type":"item_reference","id":…}, of which the type may be left out; messages without one have a role. */
+static bool is_reference(const struct peek *peek)
+{
+    return str_is(peek->type, "item_reference") ||
+           (peek->id.len > 0 && peek->type.len == 0 && !peek->has_role);
+}
+
+static bool store_find(const struct responses_request *request, struct str id, struct str *ret)
+{
+    const struct surface_store *store = request->store;
+    return store != NULL && id.len > 0 && store->find(store->context, id, ret);
+}
+
+static bool item_is_ours(const struct responses_request *request, const struct peek *peek)
+{
+    struct str ignored;
+    if (is_reference(peek)) {
+        return store_find(request, peek->id, &ignored);
+    }
+    return responses_kind_of_item(peek->type, peek->id) != NULL;
+}
+
+bool responses_input_is_ours(const struct responses_request *request, struct arena *arena)
+{
+    const struct json_member *input = request->input, *previous = request->previous;
+    struct str ignored;
+    if (previous != NULL && previous->value.type == JSON_STRING) {
+        struct str id = json_text_of(previous->value, arena);
+        if (str_starts(id, STR(RESPONSES_ID_MARK)) || store_find(request, id, &ignored)) {
+            return true;
+        }
+    }
+    if (input == NULL || input->value.type != JSON_ARRAY) {
+        return false;
+    }
+    struct json_walk walk = json_walk_of(input->value), inner;
+    struct json_value other;
+    for (;;) {
+        if (json_walk_enter(&walk, &inner)) {
+            struct peek peek = item_peek(&inner, arena);
+            json_walk_leave(&walk, &inner);
+            if (item_is_ours(request, &peek)) {
+                return true;
+            }
+        } else if (!json_walk_element(&walk, &other)) {
+            return false;
+        }
+    }
+}
+
+/* ---- calls of ours ---- */
+
+/* What the record of a call says: {"call_id","arguments","output"}. False: nothing. */
+struct told {
+    struct str call_id, arguments, output;
+};
+
+static bool told_find(const struct responses_record *record, struct str id, struct arena *arena,
+                      struct told *ret)
+{
+    struct json_walk walk = json_walk_of(record->calls), inner;
+    struct str key;
+    struct json_value call, value;
+    while (json_walk_member(&walk, &key, &call)) {
+        if (call.type != JSON_OBJECT ||
+            !str_eq(json_text_of((struct json_value){JSON_STRING, key}, arena), id)) {
+            continue;
+        }
+        inner = json_walk_of(call);
+        while (json_walk_member(&inner, &key, &value)) {
+            struct str *to = json_key_is(key, "call_id")     ? &ret->call_id
+                             : json_key_is(key, "arguments") ? &ret->arguments
+                             : json_key_is(key, "output")    ? &ret->output
+                                                             : NULL;
+            if (to != NULL && value.type == JSON_STRING) {
+                *to = json_text_of(value, arena);
+            }
+        }
+        return true;
+    }
+    return false;
+}
+
+static int kind_offer(const struct responses_request *request, const struct responses_kind *kind)
+{
+    for (size_t i = 0; i < request->set.offers_count; i++) {
+        if (request->set.shown[i].shown && str_is(request->set.offers[i].hosted, kind->hosted)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void pair_put(struct str name, struct str call_id, struct str arguments, struct str result,
+                     struct buf *out)
+{
+    (void)buf_puts(out,
+                   "{\"type\":\"function_call\",\"call_id\":"); /* the owner asks for overflow */
+    (void)buf_put_json(out, call_id);
+    (void)buf_puts(out, ",\"name\":");
+    (void)buf_put_json(out, name);
+    (void)buf_puts(out, ",\"arguments\":");
+    (void)buf_put_json(out, arguments);
+    (void)buf_puts(out, "},{\"type\":\"function_call_output\",\"call_id\":");
+    (void)buf_put_json(out, call_id);
+    (void)buf_puts(out, ",\"output\":");
+    (void)buf_put_json(out, result);
+    (void)buf_putc(out, '}');
+}
+
+struct known_record { /* one that was read for this request */
+    const char *data;
+    struct responses_record record;
+};
+
+struct recalling { /* the input, on its way up */
+    struct responses_request *request;
+    struct arena *arena;
+    const struct responses_record *record; /* that the item is of; NULL: the client's own */
+    struct known_record *known;
+    size_t known_count, references, calls_found;
+};
+
+/* The record that is kept under the id, read once for the request; NULL: none. */
+static const struct responses_record *record_find(struct recalling *recalling, struct str id)
+{
+    struct str data;
+    if (!store_find(recalling->request, id, &data)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < recalling->known_count; i++) {
+        if (recalling->known[i].data == data.data) {
+            return &recalling->known[i].record;
+        }
+    }
+    struct responses_record record;
+    if (!responses_record_read(data, recalling->arena, &record) ||
+        recalling->known_count == REFERENCES_MAX) {
+        return NULL;
+    }
+    if (recalling->known == NULL) {
+        recalling->known = arena_get(recalling->arena, REFERENCES_MAX * sizeof *recalling->known);
+    }
+    struct known_record *known = &recalling->known[recalling->known_count++];
+    *known = (struct known_record){data.data, record};
+    return &known->record;
+}
+
+/* What the model was told of a call, if the item does not show it: an item of a record in that record, the client's own
+ * in the one that is kept under its id. */
+static bool call_told(struct recalling *recalling, struct str id, bool has_result, struct told *ret)
+{
+    if (recalling->calls_found++ >= CALLS_FOUND_MAX) {
+        return false;
+    }
+    if (recalling->record != NULL && told_find(recalling->record, id, recalling->arena, ret)) {
+        return true;
+    }
+    const struct responses_record *record = has_result ? NULL : record_find(recalling, id);
+    return record != NULL && told_find(record, id, recalling->arena, ret);
+}
+
+/* A call of ours, as what the upstream knows of it. */
+static void call_recall(struct recalling *recalling, const struct responses_kind *kind,
+                        const struct json_member *members, size_t count, struct buf *out)
+{
+    struct responses_request *request = recalling->request;
+    struct arena *arena = recalling->arena;
+    struct str id = json_find_text(members, count, "id", arena);
+    BUF_CLEANUP struct buf arguments = {0}, result = {0}, call_id = {0}, text = {0};
+    bool has_result = false;
+    struct told told = {0};
+    kind->recall(members, count, arena, &arguments, &result, &has_result);
+    struct str container = kind->container(members, count, arena);
+    request->history_container = container.len > 0 ? container : request->history_container;
+    bool is_told = call_told(recalling, id, has_result, &told);
+    struct str said = is_told && told.arguments.len > 0 ? told.arguments : buf_str(&arguments);
+    struct str output = is_told ? told.output : buf_str(&result);
+    int offer = kind_offer(request, kind);
+    if (offer >= 0) {
+        (void)buf_puts(&call_id, "call_"); /* small: fits */
+        (void)buf_append_str(&call_id, id);
+        pair_put(request->set.shown[offer].name, buf_str(&call_id), said, output, out);
+        return;
+    }
+    result_text_put(str_of(kind->hosted), said, output, &text); /* bounded by the body */
+    (void)buf_puts(out, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
+                        "\"output_text\",\"text\":");
+    (void)buf_put_json(out, buf_str(&text));
+    (void)buf_puts(out, "}]}");
+}
+
+/* Reasoning that carries nothing: an id of the upstream's own state, of which it keeps none. */
+static bool says_nothing(const struct json_member *members, size_t count)
+{
+    static const char *const names[] = {"content", "summary", "encrypted_content"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_member *member = json_find(members, count, names[i]);
+        if (member == NULL || member->value.type == JSON_NULL) {
+            continue;
+        }
+        struct json_value ignored;
+        if (member->value.type != JSON_ARRAY) {
+            return member->value.type == JSON_STRING && member->value.raw.len == 2;
+        }
+        struct json_walk walk = json_walk_of(member->value);
+        if (json_walk_element(&walk, &ignored)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum fate { FATE_STAYS, FATE_CHANGED, FATE_GONE };
+
+/* What the item becomes on its way up; CHANGED: it was written to `out`. */
+static int item_recall(struct recalling *recalling, struct json_value item, struct buf *out,
+                       enum fate *ret, struct sg_error *err)
+{
+    *ret = FATE_STAYS;
+    if (item.type != JSON_OBJECT) {
+        return SG_OK;
+    }
+    struct json_walk walk = json_walk_of(item);
+    struct peek peek = item_peek(&walk, recalling->arena);
+    const struct responses_kind *kind = responses_kind_of_item(peek.type, peek.id);
+    if (kind == NULL && !str_is(peek.type, "reasoning")) {
+        return SG_OK;
+    }
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(item, "input", recalling->arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    if (kind == NULL) {
+        *ret = says_nothing(members, count) ? FATE_GONE : FATE_STAYS;
+    } else {
+        call_recall(recalling, kind, members, count, out);
+        *ret = FATE_CHANGED;
+    }
+    return SG_OK;
+}
+
+/* ---- earlier responses ---- */
+
+static int previous_missing(struct str id, struct sg_error *err)
+{
+    error_set_param(err, SG_E_INVALID, "previous_response_id",
+                    "Previous response with id '%.*s' not found.", id.len < 128 ? (int)id.len : 128,
+                    id.data);
+    (void)snprintf(err->reason, sizeof err->reason, "previous_response_not_found"); /* fits */
+    return SG_E_INVALID;
+}
+
+/* The responses before this one, the newest first. */
+static int chain_read(struct recalling *recalling, const struct responses_record **records,
+                      size_t *ret, struct sg_error *err)
+{
+    const struct responses_request *request = recalling->request;
+    struct json_value previous = request->previous->value;
+    size_t count = 0;
+    while (previous.type == JSON_STRING) {
+        struct str id = json_text_of(previous, recalling->arena);
+        if (count == RESPONSES_CHAIN_MAX) {
+            return error_set_param(err, SG_E_INVALID, "previous_response_id",
+                                   "More than %d responses before this one", RESPONSES_CHAIN_MAX);
+        }
+        const struct responses_record *record = record_find(recalling, id);
+        if (record == NULL || !str_eq(record->id, id)) { /* an item's id is no response's */
+            return previous_missing(id, err);
+        }
+        records[count++] = record;
+        previous = record->previous;
+    }
+    *ret = count;
+    return SG_OK;
+}
+
+/* The items of a list of a record, each with a comma behind it. */
+static int list_recall(struct recalling *recalling, struct json_value list, struct buf *out,
+                       struct sg_error *err)
+{
+    struct json_walk walk = json_walk_of(list);
+    struct json_value item;
+    int code = SG_OK;
+    while (code == SG_OK && json_walk_element(&walk, &item)) {
+        enum fate fate;
+        code = item_recall(recalling, item, out, &fate, err);
+        if (fate == FATE_STAYS) {
+            (void)buf_append_str(out, item.raw); /* asked for below */
+        }
+        (void)buf_puts(out, fate == FATE_GONE ? "" : ",");
+    }
+    return code == SG_OK && out->overflow ? body_too_large(true, err) : code;
+}
+
+static int previous_read(struct recalling *recalling, struct sg_error *err)
+{
+    struct responses_request *request = recalling->request;
+    size_t count = 0;
+    BUF_CLEANUP struct buf out = {.max = LIMIT_BODY_BYTES};
+    const struct responses_record **records =
+        arena_get(recalling->arena, RESPONSES_CHAIN_MAX * sizeof(void *));
+    int code = chain_read(recalling, records, &count, err);
+    while (code == SG_OK && count-- > 0) {
+        recalling->record = records[count];
+        code = list_recall(recalling, records[count]->input, &out, err);
+        if (code == SG_OK) {
+            code = list_recall(recalling, records[count]->output, &out, err);
+        }
+    }
+    recalling->record = NULL;
+    if (code == SG_OK && out.len > 0) {
+        request->before = buf_to_arena(&out, recalling->arena);
+    }
+    return code;
+}
+
+/* ---- references ---- */
+
+static bool list_find(struct json_value list, struct str id, struct arena *arena,
+                      struct json_value *ret)
+{
+    struct json_walk walk = json_walk_of(list), inner;
+    while (json_walk_element(&walk, ret)) {
+        if (ret->type != JSON_OBJECT) {
+            continue;
+        }
+        inner = json_walk_of(*ret);
+        if (str_eq(item_peek(&inner, arena).id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An input item that came without an id has its one in `input_ids`. */
+static bool input_find(const struct responses_record *record, struct str id, struct arena *arena,
+                       struct json_value *ret)
+{
+    struct json_walk ids = json_walk_of(record->input_ids), items = json_walk_of(record->input);
+    struct json_value its_id;
+    while (json_walk_element(&ids, &its_id) && json_walk_element(&items, ret)) {
+        if (its_id.type == JSON_STRING && str_eq(json_text_of(its_id, arena), id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the reference stands for, and the record that it is of. */
+static int reference_read(struct recalling *recalling, struct str id, struct json_value *ret,
+                          struct sg_error *err)
+{
+    if (recalling->references++ == REFERENCES_MAX) {
+        return error_set_param(err, SG_E_INVALID, "input", "More than %d references to items",
+                               REFERENCES_MAX);
+    }
+    const struct responses_record *record = record_find(recalling, id);
+    if (record != NULL && (list_find(record->output, id, recalling->arena, ret) ||
+                           input_find(record, id, recalling->arena, ret))) {
+        recalling->record = record;
+        return SG_OK;
+    }
+    return error_set_param(err, SG_E_NOT_FOUND, "input", "Item with id '%.*s' not found.",
+                           id.len < 128 ? (int)id.len : 128, id.data);
+}
+
+/* ---- the client's own input ---- */
+
+struct elements {        /* of the client's list, as they are edited from first to last */
+    const char *start;   /* of the body */
+    const char *kept;    /* the end of the last one that stays */
+    const char *pending; /* where a run of those that go begins; NULL: none */
+};
+
+/* Those that go take the comma behind them along; behind the last one that stays, the one in front. */
+static void element_edit(struct responses_request *request, struct elements *elements,
+                         struct json_value element, enum fate fate, struct str put)
+{
+    const char *at = element.raw.data;
+    if (fate == FATE_GONE) {
+        elements->pending = elements->pending == NULL ? at : elements->pending;
+        return;
+    }
+    if (elements->pending != NULL) {
+        splice_add(&request->edits, (size_t)(elements->pending - elements->start),
+                   (size_t)(at - elements->pending), (struct str){0});
+        elements->pending = NULL;
+    }
+    if (fate == FATE_CHANGED) {
+        splice_add(&request->edits, (size_t)(at - elements->start), element.raw.len, put);
+    }
+    elements->kept = at + element.raw.len;
+    request->items_left = true;
+}
+
+static void elements_end(struct responses_request *request, const struct elements *elements,
+                         struct json_value list)
+{
+    if (elements->pending != NULL) {
+        const char *from = elements->kept != NULL ? elements->kept : elements->pending;
+        const char *end = list.raw.data + list.raw.len - 1;
+        splice_add(&request->edits, (size_t)(from - elements->start), (size_t)(end - from),
+                   (struct str){0});
+    }
+}
+
+static int element_read(struct recalling *recalling, struct elements *elements,
+                        struct json_value element, struct sg_error *err)
+{
+    struct responses_request *request = recalling->request;
+    struct responses_input_item *noted = &request->items[request->items_count++];
+    noted->value = element;
+    if (element.type == JSON_OBJECT) {
+        struct json_walk walk = json_walk_of(element);
+        struct peek peek = item_peek(&walk, recalling->arena);
+        noted->is_reference = is_reference(&peek);
+        if (noted->is_reference) {
+            int code = reference_read(recalling, peek.id, &noted->value, err);
+            if (code != SG_OK) {
+                return code;
+            }
+        }
+    }
+    struct buf out = {.max = LIMIT_BODY_BYTES};
+    enum fate fate;
+    int code = item_recall(recalling, noted->value, &out, &fate, err);
+    recalling->record = NULL;
+    struct str put = fate == FATE_CHANGED ? buf_str(&out) : noted->value.raw;
+    if (fate == FATE_STAYS && noted->is_reference) {
+        fate = FATE_CHANGED;
+    }
+    if (code == SG_OK && out.overflow) {
+        code = body_too_large(true, err);
+    }
+    if (code == SG_OK) {
+        put = out.len > 0 ? buf_to_arena(&out, recalling->arena) : put;
+        element_edit(request, elements, element, fate, put);
+    }
+    buf_clear(&out);
+    return code;
+}
+
+static int list_read(struct recalling *recalling, struct sg_error *err)
+{
+    struct responses_request *request = recalling->request;
+    struct json_value list = request->input->value, element;
+    struct json_walk walk = json_walk_of(list);
+    size_t count = 0;
+    while (json_walk_element(&walk, &element)) {
+        if (++count > RESPONSES_INPUT_ITEMS_MAX) {
+            return error_set_param(err, SG_E_INVALID, "input", "More than %d input items",
+                                   RESPONSES_INPUT_ITEMS_MAX);
+        }
+    }
+    request->items =
+        check_alloc(arena_alloc(recalling->arena, (count + 1) * sizeof *request->items));
+    struct elements elements = {.start = request->body->raw.data};
+    int code = SG_OK;
+    walk = json_walk_of(list);
+    while (code == SG_OK && json_walk_element(&walk, &element)) {
+        code = element_read(recalling, &elements, element, err);
+    }
+    elements_end(request, &elements, list);
+    return code;
+}
+
+int responses_input_read(struct responses_request *request, struct arena *arena,
+                         struct sg_error *err)
+{
+    struct recalling recalling = {.request = request, .arena = arena};
+    request->edits.arena = arena;
+    int code = request->previous == NULL ? SG_OK : previous_read(&recalling, err);
+    if (code == SG_OK && request->input != NULL && request->input->value.type == JSON_ARRAY) {
+        code = list_read(&recalling, err);
+    }
+    return code;
+}

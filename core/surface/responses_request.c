@@ -1,0 +1,257 @@
+/* Reads a Responses request: which tools are hosted, which names are taken, what the client wants. Nothing is changed
+ * here. */
+#include "surface/responses.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+
+/* ---- tools ---- */
+
+static int offer_find(const struct tool_set *set, struct str type)
+{
+    for (size_t i = 0; i < set->offers_count; i++) {
+        if (openai_offer_answers(&set->offers[i], type)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int entry_read(struct responses_request *request, size_t i, struct arena *arena,
+                      struct sg_error *err)
+{
+    struct tool_entry *entry = &request->set.entries[i];
+    if (entry->value.type != JSON_OBJECT) {
+        return SG_OK;
+    }
+    char where[48];
+    (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(entry->value, where, arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    struct str type = json_find_text(members, count, "type", arena);
+    if (str_is(type, "function") || str_is(type, "custom") || type.len == 0) {
+        entry->function = json_find_text(members, count, "name", arena);
+        return SG_OK;
+    }
+    entry->type = type;
+    entry->offer = offer_find(&request->set, type);
+    if (entry->offer < 0) {
+        return SG_OK;
+    }
+    const struct json_member *cache = json_find(members, count, "cache_control");
+    entry->cache_control = cache == NULL ? (struct str){0} : cache->value.raw;
+    const struct json_member *container = json_find(members, count, "container");
+    if (container != NULL && request->container.raw.len == 0) {
+        request->container = container->value;
+        request->container_entry = i;
+    }
+    return SG_OK;
+}
+
+/* `always` counts as named, except with tool choice none. */
+static bool refuses_tools(const struct responses_request *request)
+{
+    return request->choice.member != NULL && str_is(request->choice.member->value.raw, "\"none\"");
+}
+
+static const struct json_member *body_find(const struct responses_request *request,
+                                           const char *name)
+{
+    return json_find(request->body->members, request->body->count, name);
+}
+
+/* What only the one who keeps the state of a response could do. */
+static int state_check(const struct responses_request *request, struct sg_error *err)
+{
+    const struct json_member *background = body_find(request, "background");
+    const struct json_member *conversation = body_find(request, "conversation");
+    if (background != NULL && background->value.type == JSON_TRUE) {
+        return error_set_param(err, SG_E_INVALID, "background",
+                               "A request with hosted tools cannot run in the background.");
+    }
+    if (conversation != NULL && conversation->value.type != JSON_NULL) {
+        return error_set_param(err, SG_E_INVALID, "conversation",
+                               "Conversations are not available in a request with hosted tools: "
+                               "say previous_response_id, or send the whole input.");
+    }
+    return SG_OK;
+}
+
+int responses_tools_read(struct responses_request *request, const struct surface_input *input,
+                         struct arena *arena, struct sg_error *err)
+{
+    const struct json_text *body = input->body;
+    *request = (struct responses_request){
+        .body = body, .store = input->store, .asks_for_reasoning = input->asks_for_reasoning};
+    tools_init(&request->set, input->offers, input->offers_count, arena);
+    request->tools = body_find(request, "tools");
+    request->choice.member = body_find(request, "tool_choice");
+    request->input = body_find(request, "input");
+    request->include = body_find(request, "include");
+    request->previous = body_find(request, "previous_response_id");
+    if (request->previous != NULL && request->previous->value.type == JSON_NULL) {
+        request->previous = NULL;
+    }
+    if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
+        int code = tools_list(&request->set, request->tools->value, arena, err);
+        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
+            code = entry_read(request, i, arena, err);
+        }
+        if (code != SG_OK) {
+            return code;
+        }
+    }
+    tools_mark_named(&request->set);
+    if (!refuses_tools(request)) {
+        tools_mark_always(&request->set, openai_kinds);
+    }
+    return request->set.names_hosted ? state_check(request, err) : SG_OK;
+}
+
+/* ---- names and definitions ---- */
+
+static struct str definition_make(const struct surface_offer *offer, struct str name,
+                                  struct str cache_control, struct arena *arena)
+{
+    struct buf out = {0};
+    (void)buf_puts(&out, "{\"type\":\"function\",\"name\":"); /* small: fits */
+    (void)buf_put_json(&out, name);
+    (void)buf_puts(&out, ",\"description\":");
+    (void)buf_put_json(&out, offer->description);
+    (void)buf_puts(&out, ",\"parameters\":");
+    (void)buf_append_str(&out, offer->parameters.len > 0
+                                   ? offer->parameters
+                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
+    (void)buf_puts(&out, ",\"strict\":false");
+    if (cache_control.len > 0) {
+        (void)buf_puts(&out, ",\"cache_control\":");
+        (void)buf_append_str(&out, cache_control);
+    }
+    (void)buf_putc(&out, '}');
+    return buf_to_arena(&out, arena);
+}
+
+static void definitions_make(struct tool_set *set, struct arena *arena)
+{
+    tools_choose_names(set, arena);
+    for (size_t i = 0; i < set->offers_count; i++) {
+        struct tool_offer *shown = &set->shown[i];
+        if (shown->shown) {
+            shown->definition =
+                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
+        }
+    }
+}
+
+/* ---- the rest ---- */
+
+bool responses_includes(const struct json_member *include, const char *value)
+{
+    if (include == NULL || include->value.type != JSON_ARRAY) {
+        return false;
+    }
+    struct json_walk walk = json_walk_of(include->value);
+    struct json_value element;
+    while (json_walk_element(&walk, &element)) {
+        if (element.type == JSON_STRING && json_key_is(element.raw, value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int format_read(struct responses_request *request, struct arena *arena, struct sg_error *err)
+{
+    const struct json_member *text =
+        json_find_type(request->body->members, request->body->count, "text", JSON_OBJECT);
+    struct json_member *members = NULL;
+    size_t count = 0;
+    if (text == NULL) {
+        return SG_OK;
+    }
+    int code = json_members(text->value, "text", arena, &members, &count, err);
+    const struct json_member *format =
+        code == SG_OK ? json_find_type(members, count, "format", JSON_OBJECT) : NULL;
+    if (format == NULL) {
+        return code;
+    }
+    code = json_members(format->value, "text.format", arena, &members, &count, err);
+    if (code == SG_OK) {
+        struct str type = json_find_text(members, count, "type", arena);
+        request->holds_text = str_is(type, "json_object") || str_is(type, "json_schema");
+    }
+    return code;
+}
+
+static int calls_max_read(struct responses_request *request, struct sg_error *err)
+{
+    const struct json_member *max = body_find(request, "max_tool_calls");
+    int64_t n;
+    request->calls_max = SIZE_MAX;
+    if (max == NULL || max->value.type == JSON_NULL) {
+        return SG_OK;
+    }
+    if (!json_int_of(max->value, &n) || n < 0) {
+        return error_set_param(err, SG_E_INVALID, "max_tool_calls",
+                               "max_tool_calls must be a whole number, 0 or more");
+    }
+    request->calls_max = (size_t)n;
+    return SG_OK;
+}
+
+static int shapes_check(const struct responses_request *request, struct sg_error *err)
+{
+    const struct json_member *tools = request->tools, *input = request->input;
+    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
+        tools->value.type != JSON_NULL) {
+        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
+    }
+    if (input != NULL && input->value.type != JSON_STRING && input->value.type != JSON_ARRAY &&
+        input->value.type != JSON_NULL) {
+        return error_set_param(err, SG_E_INVALID, "input", "input must be a string or an array");
+    }
+    if (request->previous != NULL && request->previous->value.type != JSON_STRING) {
+        return error_set_param(err, SG_E_INVALID, "previous_response_id",
+                               "previous_response_id must be a string");
+    }
+    return SG_OK;
+}
+
+static void options_read(struct responses_request *request)
+{
+    const struct json_member *stream = body_find(request, "stream");
+    const struct json_member *parallel = body_find(request, "parallel_tool_calls");
+    const struct json_member *store = body_find(request, "store");
+    request->stream = stream;
+    request->wants_stream = stream != NULL && stream->value.type == JSON_TRUE;
+    request->parallel_off = parallel != NULL && parallel->value.type == JSON_FALSE;
+    request->keeps = request->store != NULL && !(store != NULL && store->value.type == JSON_FALSE);
+}
+
+int responses_request_read(struct responses_request *request, struct arena *arena,
+                           struct sg_error *err)
+{
+    CHECK(request->body != NULL);
+    int code = state_check(request, err);
+    if (code == SG_OK) {
+        code = shapes_check(request, err);
+    }
+    if (code == SG_OK) {
+        code = calls_max_read(request, err);
+    }
+    if (code == SG_OK) {
+        definitions_make(&request->set, arena);
+        options_read(request);
+        code = format_read(request, arena, err);
+    }
+    if (code == SG_OK) {
+        code = openai_choice_read(&request->choice, &request->set, arena, err);
+    }
+    return code == SG_OK ? responses_input_read(request, arena, err) : code;
+}
