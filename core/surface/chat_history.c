@@ -1,12 +1,11 @@
 /* What a turn leaves behind: the results of its calls, what ran, and its messages for the turns that follow. */
 #include "surface/chat.h"
+#include "surface/run_text.h"
 
 #include "base/check.h"
 #include "base/digest.h"
 #include "base/limits.h"
 #include "base/utf8.h"
-
-enum { CUT_MARK_BYTES = 80 }; /* of the line that says how much was cut */
 
 /* ---- results ---- */
 
@@ -15,25 +14,6 @@ static const char *mark_of(struct str hosted)
     return str_is(hosted, "code_interpreter") ? "ci_sg"
            : str_is(hosted, "web_search")     ? "ws_sg"
                                               : "run_sg";
-}
-
-/* A member of an object that a run emitted, as text. */
-static void member_text_put(struct str json, const char *const *names, struct buf *out)
-{
-    struct arena *scratch = arena_new(0);
-    struct json_text text;
-    struct sg_error err = {0};
-    if (json_scan(json, scratch, &text, &err) == SG_OK) {
-        for (; *names != NULL; names++) {
-            const struct json_member *member =
-                json_find_type(text.members, text.count, *names, JSON_STRING);
-            if (member != NULL) {
-                (void)buf_append_str(out, json_text_of(member->value, scratch)); /* cut below */
-                (void)buf_putc(out, '\n');
-            }
-        }
-    }
-    arena_free(scratch);
 }
 
 static void output_put(const struct surface_output *output, struct buf *out)
@@ -47,13 +27,13 @@ static void output_put(const struct surface_output *output, struct buf *out)
         (void)buf_append_str(out, output->data); /* cut below */
         break;
     case SG_OUT_RESULT:
-        member_text_put(output->data, result, out);
+        run_members_put(output->data, result, out);
         break;
     case SG_OUT_HIT:
-        member_text_put(output->data, hit, out);
+        run_members_put(output->data, hit, out);
         break;
     case SG_OUT_EXCEPTION:
-        member_text_put(output->data, exception, out);
+        run_members_put(output->data, exception, out);
         break;
     default:
         break;
@@ -107,34 +87,12 @@ void chat_call_end(struct surface_exchange *exchange, size_t i, const struct sur
     }
 }
 
-/* A result that is longer keeps its head and its tail, and says how much is gone between them. */
-static void result_cut(struct buf *result, size_t bytes_max)
-{
-    struct str text = buf_str(result);
-    size_t part = (bytes_max - CUT_MARK_BYTES) / 2, head = utf8_cut(text, part);
-    size_t tail = text.len - part;
-    while (tail < text.len && ((unsigned char)text.data[tail] & 0xC0) == 0x80) {
-        tail++;
-    }
-    BUF_CLEANUP struct buf cut = {0};
-    (void)buf_append(&cut, text.data, head); /* small: fits */
-    (void)buf_printf(&cut, "\n[… %zu bytes cut: the context is full …]\n", tail - head);
-    (void)buf_append(&cut, text.data + tail, text.len - tail);
-    CHECK(cut.len <= bytes_max);
-    buf_reset(result);
-    (void)buf_append_str(result, buf_str(&cut));
-}
-
 bool chat_results_cut(struct surface_exchange *exchange, size_t bytes_max)
 {
     struct chat_turn *turn = chat_of(exchange)->last;
-    CHECK(bytes_max > 2 * CUT_MARK_BYTES);
     bool is_cut = false;
     for (size_t i = 0; turn != NULL && i < turn->ours_count; i++) {
-        if (turn->ours_calls[i]->result.len > bytes_max) {
-            result_cut(&turn->ours_calls[i]->result, bytes_max);
-            is_cut = true;
-        }
+        is_cut |= run_result_cut(&turn->ours_calls[i]->result, bytes_max, "the context is full");
     }
     return is_cut;
 }

@@ -368,9 +368,8 @@ static void kept_run_put(const struct chat_recall *recall, struct json_value mes
             chat_member_walk(call, "function", &function) &&
             chat_member_walk(function, "name", &name) &&
             chat_member_walk(function, "arguments", &arguments)) {
-            chat_run_text_put(json_text_of(name, recall->arena),
-                              json_text_of(arguments, recall->arena),
-                              json_text_of(result, recall->arena), out);
+            run_text_put(json_text_of(name, recall->arena), json_text_of(arguments, recall->arena),
+                         json_text_of(result, recall->arena), out);
             return;
         }
     }

@@ -120,18 +120,6 @@ bool chat_history_is_ours(const struct chat_request *request)
     return false;
 }
 
-/* ---- runs in words ---- */
-
-void chat_run_text_put(struct str name, struct str arguments, struct str result, struct buf *out)
-{
-    (void)buf_puts(out, out->len > 0 ? "\n\n[" : "["); /* overflow is asked for by the owner */
-    (void)buf_append_str(out, name);
-    (void)buf_puts(out, " was called with ");
-    (void)buf_append_str(out, arguments);
-    (void)buf_puts(out, " and returned:]\n");
-    (void)buf_append_str(out, result);
-}
-
 void chat_content_prefix(struct chat_recall *recall, const struct chat_message *message,
                          struct str prefix)
 {
@@ -229,7 +217,7 @@ static void runs_take(const struct chat_recall *recall, struct json_value list, 
         if (offer >= 0) {
             pair_put(recall->request->set.shown[offer].name, &run, pairs);
         } else {
-            chat_run_text_put(run.type, run.arguments, run.output, text);
+            run_text_put(run.type, run.arguments, run.output, text);
         }
     }
 }

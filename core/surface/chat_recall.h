@@ -4,6 +4,7 @@
 #define SANDGATE_SURFACE_CHAT_RECALL_H
 
 #include "surface/chat.h"
+#include "surface/run_text.h"
 
 struct chat_recall {
     struct chat_request *request;
@@ -29,8 +30,6 @@ bool chat_member_walk(struct json_value object, const char *name, struct json_va
 bool chat_role_is(struct json_value message, const char *role);
 /* The offer that is shown for a kind now; -1: none. */
 int chat_kind_offer(const struct chat_request *, struct str kind);
-/* A run in words. */
-void chat_run_text_put(struct str name, struct str arguments, struct str result, struct buf *out);
 /* Puts text in front of a message's content, whatever form that has. */
 void chat_content_prefix(struct chat_recall *, const struct chat_message *, struct str prefix);
 struct str chat_text_copy(struct arena *, const struct buf *);
