@@ -59,36 +59,6 @@ int answer_begin_stream(struct request *r, struct sg_error *err)
     return http_answer_begin(r->exchange, 200, fields, count, -1, err);
 }
 
-static const char *messages_error_type(int status)
-{
-    switch (status) {
-    case 401:
-        return "authentication_error";
-    case 403:
-        return "permission_error";
-    case 404:
-        return "not_found_error";
-    case 413:
-        return "request_too_large";
-    case 429:
-        return "rate_limit_error";
-    default:
-        return status >= 500 ? "api_error" : "invalid_request_error";
-    }
-}
-
-/* Anthropic's form. */
-static void messages_error_body(const struct sg_error *err, const char *request_id, struct buf *out)
-{
-    (void)buf_puts(out, "{\"type\":\"error\",\"error\":{\"type\":");
-    (void)buf_put_json(out, str_of(messages_error_type(error_status(err))));
-    (void)buf_puts(out, ",\"message\":");
-    (void)buf_put_json(out, str_of(err->message));
-    (void)buf_puts(out, "},\"request_id\":");
-    (void)buf_put_json(out, str_of(request_id));
-    (void)buf_puts(out, "}");
-}
-
 void answer_failure(struct request *r, const struct sg_error *failure)
 {
     BUF_CLEANUP struct buf body = {0};
@@ -100,13 +70,8 @@ void answer_failure(struct request *r, const struct sg_error *failure)
                        "The gateway failed at this request; its operator finds the cause under %s.",
                        r->id);
     }
-    bool is_messages =
-        r->route.surface_name != NULL && strcmp(r->route.surface_name, "messages") == 0;
-    if (is_messages) {
-        messages_error_body(&shown, r->id, &body);
-    } else {
-        surface_chat.error_body(&shown, r->id, &body);
-    }
+    const struct surface *surface = surface_named(r->route.surface_name);
+    (surface != NULL ? surface : &surface_chat)->error_body(&shown, r->id, &body);
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);
     fields[count++] = (struct http_answer_field){STR("content-type"), STR("application/json")};

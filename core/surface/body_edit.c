@@ -77,6 +77,24 @@ static struct str appended_tools(const struct tool_set *set, struct arena *arena
     return out.len == 0 ? (struct str){0} : buf_to_arena(&out, arena);
 }
 
+/* What takes the entry's place: the definition of its offer, or of both that answer it. */
+static struct str entry_definition(const struct tool_set *set, const struct tool_entry *entry,
+                                   struct arena *arena)
+{
+    if (!entry->also_first) {
+        return set->shown[entry->offer].definition;
+    }
+    struct str also = set->shown[entry->also].definition;
+    if (!entry->first) {
+        return also;
+    }
+    struct buf both = {0};
+    (void)buf_append_str(&both, set->shown[entry->offer].definition); /* small: fits */
+    (void)buf_putc(&both, ',');
+    (void)buf_append_str(&both, also);
+    return buf_to_arena(&both, arena);
+}
+
 static void entries_swap(struct body_edit *edit, const struct tool_set *set,
                          const struct json_member *tools, bool remove)
 {
@@ -86,9 +104,9 @@ static void entries_swap(struct body_edit *edit, const struct tool_set *set,
     for (size_t i = 0; i < count; i++) {
         const struct tool_entry *entry = &set->entries[i];
         values[i] = entry->value;
-        gone[i] = entry->offer >= 0 && (remove || !entry->first);
+        gone[i] = entry->offer >= 0 && (remove || !(entry->first || entry->also_first));
         if (entry->offer >= 0 && !gone[i]) {
-            body_edit_value(edit, entry->value, set->shown[entry->offer].definition);
+            body_edit_value(edit, entry->value, entry_definition(set, entry, edit->arena));
         }
     }
     splice_cut_elements(&edit->splice, edit->body->raw, tools->value, values, count, gone);

@@ -92,7 +92,8 @@ bool chat_results_cut(struct surface_exchange *exchange, size_t bytes_max)
     struct chat_turn *turn = chat_of(exchange)->last;
     bool is_cut = false;
     for (size_t i = 0; turn != NULL && i < turn->ours_count; i++) {
-        is_cut = result_cut(&turn->ours_calls[i]->result, bytes_max) || is_cut;
+        is_cut =
+            result_cut(&turn->ours_calls[i]->result, bytes_max, "the context is full") || is_cut;
     }
     return is_cut;
 }

@@ -118,6 +118,13 @@ int reported_members(const struct json_member *members, size_t count, struct are
     return err->code;
 }
 
+int reported_as(int status, struct sg_error *err)
+{
+    err->status = status;
+    err->code = code_of_status(status);
+    return err->code;
+}
+
 int reported_error(const struct json_text *text, bool is_error_event, struct arena *arena,
                    struct sg_error *err)
 {

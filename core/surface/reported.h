@@ -12,6 +12,9 @@ int reported_error(const struct json_text *, bool is_error_event, struct arena *
 int reported_members(const struct json_member *, size_t count, struct arena *,
                      struct sg_error *err);
 
+/* The error is of this HTTP status, and of the code that goes with it, which is returned. */
+int reported_as(int status, struct sg_error *err);
+
 /* Whatever is wrong with an upstream's answer is not the client's fault: as UNAVAILABLE, with the cause. */
 int not_understood(struct sg_error *err);
 int answer_too_large(struct sg_error *err);

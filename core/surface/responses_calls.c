@@ -281,7 +281,8 @@ bool responses_results_cut(struct surface_exchange *exchange, size_t bytes_max)
     struct responses_turn *turn = responses_of(exchange)->last;
     bool is_cut = false;
     for (size_t i = 0; turn != NULL && i < turn->ours_count; i++) {
-        is_cut = result_cut(&turn->ours_items[i]->result, bytes_max) || is_cut;
+        is_cut =
+            result_cut(&turn->ours_items[i]->result, bytes_max, "the context is full") || is_cut;
     }
     return is_cut;
 }

@@ -7,7 +7,7 @@
 
 enum { CUT_MARK_BYTES = 80 }; /* of the line that says how much was cut */
 
-bool result_cut(struct buf *result, size_t bytes_max)
+bool result_cut(struct buf *result, size_t bytes_max, const char *why)
 {
     CHECK(bytes_max > 2 * CUT_MARK_BYTES);
     if (result->len <= bytes_max) {
@@ -21,7 +21,7 @@ bool result_cut(struct buf *result, size_t bytes_max)
     }
     BUF_CLEANUP struct buf cut = {0};
     (void)buf_append(&cut, text.data, head); /* small: fits */
-    (void)buf_printf(&cut, "\n[… %zu bytes cut: the context is full …]\n", tail - head);
+    (void)buf_printf(&cut, "\n[… %zu bytes cut: %s …]\n", tail - head, why);
     (void)buf_append(&cut, text.data + tail, text.len - tail);
     CHECK(cut.len <= bytes_max);
     buf_reset(result);

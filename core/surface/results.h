@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 
-/* A result that is longer keeps its head and its tail, with a line between them that says how much is gone. False: it is
- * no longer. `bytes_max` leaves room for that line. */
-bool result_cut(struct buf *result, size_t bytes_max);
+/* A result that is longer keeps its head and its tail, with a line between them that says how much is gone, and
+ * why ("the context is full"). False: it is no longer. `bytes_max` leaves room for that line. */
+bool result_cut(struct buf *result, size_t bytes_max, const char *why);
 
 /* "[NAME was called with ARGUMENTS and returned:] RESULT", behind a blank line if there is text already: for an
  * assistant's message where the tool is not offered, since servers refuse calls of tools that they do not know. */

@@ -209,12 +209,15 @@ struct surface {
     void (*error_body)(const struct sg_error *, const char *request_id, struct buf *out);
 };
 
-extern const struct surface surface_chat, surface_responses;
+extern const struct surface surface_chat, surface_messages, surface_responses;
 
 /* All surfaces, ended by NULL. */
 extern const struct surface *const surfaces[];
 
 /* The surface of a decoded request path, with or without /v1; NULL if it is none. */
 const struct surface *surface_of_path(struct str path);
+
+/* The surface of that name; NULL: none, or no name. */
+const struct surface *surface_named(const char *name);
 
 #endif

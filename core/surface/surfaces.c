@@ -1,7 +1,8 @@
 /* The table of surfaces, and the way from a path to its surface. */
 #include "surface/surface.h"
 
-const struct surface *const surfaces[] = {&surface_chat, &surface_responses, NULL};
+const struct surface *const surfaces[] = {&surface_chat, &surface_responses, &surface_messages,
+                                          NULL};
 
 const struct surface *surface_of_path(struct str path)
 {
@@ -11,6 +12,16 @@ const struct surface *surface_of_path(struct str path)
     }
     for (size_t i = 0; surfaces[i] != NULL; i++) {
         if (str_is(path, surfaces[i]->path)) {
+            return surfaces[i];
+        }
+    }
+    return NULL;
+}
+
+const struct surface *surface_named(const char *name)
+{
+    for (size_t i = 0; name != NULL && surfaces[i] != NULL; i++) {
+        if (strcmp(name, surfaces[i]->name) == 0) {
             return surfaces[i];
         }
     }

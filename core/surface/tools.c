@@ -28,7 +28,7 @@ int tools_list(struct tool_set *set, struct json_value array, struct arena *aren
     walk = json_walk_of(array);
     for (size_t i = 0; i < count; i++) {
         (void)json_walk_element(&walk, &set->entries[i].value); /* counted above */
-        set->entries[i].offer = -1;
+        set->entries[i].offer = set->entries[i].also = -1;
     }
     return SG_OK;
 }
@@ -43,16 +43,23 @@ int tools_offer_for(const struct tool_set *set, struct str hosted)
     return -1;
 }
 
+/* True if it was not shown before. */
+static bool offer_show(struct tool_set *set, int offer)
+{
+    if (offer < 0 || set->shown[offer].shown) {
+        return false;
+    }
+    set->shown[offer].shown = true;
+    set->names_hosted = true;
+    return true;
+}
+
 void tools_mark_named(struct tool_set *set)
 {
     for (size_t i = 0; i < set->entries_count; i++) {
         struct tool_entry *entry = &set->entries[i];
-        if (entry->offer >= 0) {
-            struct tool_offer *shown = &set->shown[entry->offer];
-            entry->first = !shown->shown;
-            shown->shown = true;
-            set->names_hosted = true;
-        }
+        entry->first = offer_show(set, entry->offer);
+        entry->also_first = offer_show(set, entry->also);
     }
 }
 
@@ -138,8 +145,10 @@ void tools_choose_names(struct tool_set *set, struct arena *arena)
 struct str tools_cache_control(const struct tool_set *set, size_t offer)
 {
     for (size_t i = 0; i < set->entries_count; i++) {
-        if (set->entries[i].offer == (int)offer && set->entries[i].cache_control.len > 0) {
-            return set->entries[i].cache_control;
+        const struct tool_entry *entry = &set->entries[i];
+        int last = entry->also >= 0 ? entry->also : entry->offer;
+        if (last == (int)offer && entry->cache_control.len > 0) {
+            return entry->cache_control;
         }
     }
     return (struct str){0};

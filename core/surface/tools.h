@@ -17,7 +17,8 @@ struct tool_offer {        /* what became of an offer in this request */
 struct tool_entry { /* an element of the client's `tools` */
     struct json_value value;
     int offer;                /* the one that answers it; -1: the client's own, or another's */
-    bool first;               /* of its offer: the function takes its place, the others go */
+    int also;                 /* a second one that answers it together with that; -1: none */
+    bool first, also_first;   /* of its offer: the function takes its place, the others go */
     struct str function;      /* the name of a function of the client's own; else empty */
     struct str type;          /* of a hosted tool, as the client wrote it; else empty */
     struct str cache_control; /* raw; else empty */
@@ -54,7 +55,8 @@ void tools_append(struct tool_set *, size_t offer);
  * NAME_3 … that is free. */
 void tools_choose_names(struct tool_set *, struct arena *);
 
-/* The raw cache_control of the first of its entries that has one; else empty. */
+/* The raw cache_control of the first of its entries that has one; else empty. Of an entry that two offers answer it is
+ * the second's, up to which all is cached then. */
 struct str tools_cache_control(const struct tool_set *, size_t offer);
 
 /* The offer whose function has this name; -1: none. */

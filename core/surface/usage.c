@@ -70,24 +70,25 @@ static void key_put(struct str key, bool *first, struct buf *out)
     *first = false;
 }
 
-static void objects_sum(struct json_value earlier, struct json_value later, unsigned depth,
-                        struct buf *out);
+static void objects_join(struct json_value earlier, struct json_value later, bool adds,
+                         unsigned depth, struct buf *out);
 
-static void values_sum(struct json_value earlier, struct json_value later, unsigned depth,
-                       struct buf *out)
+static void values_join(struct json_value earlier, struct json_value later, bool adds,
+                        unsigned depth, struct buf *out)
 {
     int64_t a, b;
-    if (json_int_of(earlier, &a) && json_int_of(later, &b) && !__builtin_add_overflow(a, b, &a)) {
+    if (adds && json_int_of(earlier, &a) && json_int_of(later, &b) &&
+        !__builtin_add_overflow(a, b, &a)) {
         (void)buf_printf(out, "%lld", (long long)a); /* overflow is asked for by the owner */
     } else if (earlier.type == JSON_OBJECT && later.type == JSON_OBJECT && depth > 0) {
-        objects_sum(earlier, later, depth - 1, out);
+        objects_join(earlier, later, adds, depth - 1, out);
     } else {
         (void)buf_append_str(out, later.type == JSON_NULL ? earlier.raw : later.raw);
     }
 }
 
-static void objects_sum(struct json_value earlier, struct json_value later, unsigned depth,
-                        struct buf *out)
+static void objects_join(struct json_value earlier, struct json_value later, bool adds,
+                         unsigned depth, struct buf *out)
 {
     bool first = true;
     struct str key;
@@ -97,7 +98,7 @@ static void objects_sum(struct json_value earlier, struct json_value later, unsi
     while (json_walk_member(&walk, &key, &value)) {
         key_put(key, &first, out);
         if (member_of(earlier, key, &other)) {
-            values_sum(other, value, depth, out);
+            values_join(other, value, adds, depth, out);
         } else {
             (void)buf_append_str(out, value.raw);
         }
@@ -114,6 +115,12 @@ static void objects_sum(struct json_value earlier, struct json_value later, unsi
 
 void usage_sum(struct str earlier, struct str later, struct buf *out)
 {
-    objects_sum((struct json_value){JSON_OBJECT, earlier}, (struct json_value){JSON_OBJECT, later},
-                USAGE_DEPTH_MAX, out);
+    objects_join((struct json_value){JSON_OBJECT, earlier}, (struct json_value){JSON_OBJECT, later},
+                 true, USAGE_DEPTH_MAX, out);
+}
+
+void usage_overlay(struct str earlier, struct str later, struct buf *out)
+{
+    objects_join((struct json_value){JSON_OBJECT, earlier}, (struct json_value){JSON_OBJECT, later},
+                 false, USAGE_DEPTH_MAX, out);
 }

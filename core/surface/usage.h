@@ -14,5 +14,8 @@ void usage_add(struct surface_usage *sum, const struct surface_usage *turn);
 /* Writes the sum of two usage objects: integers that both have are added, also in nested objects; the rest as the later
  * one has it. */
 void usage_sum(struct str earlier, struct str later, struct buf *out);
+/* Writes the later usage object over the earlier one of the same turn: what the later one does not say, or says as null,
+ * stays. */
+void usage_overlay(struct str earlier, struct str later, struct buf *out);
 
 #endif

@@ -1,0 +1,38 @@
+/* The hosted tools that the messages surface has a native shape for: all that is particular to one of them. */
+#ifndef SANDGATE_SURFACE_MESSAGES_KINDS_H
+#define SANDGATE_SURFACE_MESSAGES_KINDS_H
+
+#include "surface/body_edit.h"
+#include "surface/surface.h"
+
+struct messages_kind {
+    const char *hosted; /* of the offer */
+    const char *tool;   /* the name of the client's entry in `tools` */
+    const char *name;   /* of the call's block */
+    const char *result; /* type of the result's block; its errors are `result`_error */
+    bool has_error_message, counts_search;
+    void (*content_put)(const struct surface_result *, struct buf *out);        /* as JSON */
+    void (*words_put)(struct json_value content, struct arena *, struct buf *); /* for the model */
+};
+
+/* Ended by one without a name. */
+extern const struct messages_kind messages_kinds[];
+const struct messages_kind *messages_kind_of(struct str hosted);   /* NULL: none */
+const struct messages_kind *messages_kind_named(struct str block); /* NULL: none */
+
+/* Which offers answer a hosted entry of this type, at most two; -1: none. Fails where the type can be of no version that
+ * there is or will be. */
+int messages_kind_offers(const struct tool_set *, struct str type, const char *where,
+                         int ret_offers[2], struct sg_error *err);
+
+/* The kinds that are offered to clients that name no tool; ended by NULL. */
+extern const char *const messages_kinds_always[];
+
+/* The block of a result. */
+void messages_kind_result_put(const struct messages_kind *, const char *id,
+                              const struct surface_result *, struct buf *out);
+/* The content of such a block in words, for the model. */
+void messages_kind_words_put(const struct messages_kind *, struct json_value content,
+                             struct arena *, struct buf *out);
+
+#endif

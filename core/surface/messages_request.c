@@ -1,0 +1,260 @@
+/* Reads a messages request: which tools are hosted, which names are taken, which container is named, what the client
+ * wants. Nothing is changed here. */
+#include "surface/messages.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+
+/* ---- tools ---- */
+
+static int entry_read(struct messages_request *request, size_t i, struct arena *arena,
+                      struct sg_error *err)
+{
+    struct tool_entry *entry = &request->set.entries[i];
+    if (entry->value.type != JSON_OBJECT) {
+        return SG_OK;
+    }
+    char where[48];
+    (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(entry->value, where, arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    struct str type = json_find_text(members, count, "type", arena);
+    entry->function = json_find_text(members, count, "name", arena);
+    if (type.len == 0 || str_is(type, "custom")) {
+        return SG_OK;
+    }
+    int offers[2];
+    (void)snprintf(where, sizeof where, "tools[%zu].type", i); /* fits */
+    code = messages_kind_offers(&request->set, type, where, offers, err);
+    if (code != SG_OK || offers[0] < 0) {
+        return code; /* a tool of the vendor's own: its name is taken */
+    }
+    entry->offer = offers[0];
+    entry->also = offers[1];
+    entry->type = type;
+    entry->function = (struct str){0};
+    const struct json_member *cache = json_find(members, count, "cache_control");
+    if (cache != NULL && cache->value.type != JSON_NULL) {
+        entry->cache_control = cache->value.raw;
+    }
+    return SG_OK;
+}
+
+int messages_tools_read(struct messages_request *request, const struct surface_input *input,
+                        struct arena *arena, struct sg_error *err)
+{
+    const struct json_text *body = input->body;
+    *request = (struct messages_request){.body = body};
+    tools_init(&request->set, input->offers, input->offers_count, arena);
+    request->tools = json_find(body->members, body->count, "tools");
+    request->choice.member = json_find(body->members, body->count, "tool_choice");
+    request->messages = json_find(body->members, body->count, "messages");
+    if (input->offers_count == 0) {
+        return SG_OK;
+    }
+    if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
+        int code = tools_list(&request->set, request->tools->value, arena, err);
+        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
+            code = entry_read(request, i, arena, err);
+        }
+        if (code != SG_OK) {
+            return code;
+        }
+    }
+    tools_mark_named(&request->set);
+    if (!messages_choice_refuses(request->choice.member)) {
+        tools_mark_always(&request->set, messages_kinds_always);
+    }
+    return SG_OK;
+}
+
+static struct str definition_make(const struct surface_offer *offer, struct str name,
+                                  struct str cache_control, struct arena *arena)
+{
+    struct buf out = {0};
+    (void)buf_puts(&out, "{\"name\":"); /* small: fits */
+    (void)buf_put_json(&out, name);
+    (void)buf_puts(&out, ",\"description\":");
+    (void)buf_put_json(&out, offer->description);
+    (void)buf_puts(&out, ",\"input_schema\":");
+    (void)buf_append_str(&out, offer->parameters.len > 0
+                                   ? offer->parameters
+                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
+    if (cache_control.len > 0) {
+        (void)buf_puts(&out, ",\"cache_control\":");
+        (void)buf_append_str(&out, cache_control);
+    }
+    (void)buf_putc(&out, '}');
+    return buf_to_arena(&out, arena);
+}
+
+static void definitions_make(struct tool_set *set, struct arena *arena)
+{
+    tools_choose_names(set, arena);
+    for (size_t i = 0; i < set->offers_count; i++) {
+        struct tool_offer *shown = &set->shown[i];
+        if (shown->shown) {
+            shown->definition =
+                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
+        }
+    }
+}
+
+/* ---- the container ---- */
+
+static int container_id_read(struct messages_request *request, struct json_value value,
+                             struct arena *arena, struct sg_error *err)
+{
+    struct str given = json_text_of(value, arena), prefix = STR("container_");
+    if (memchr(given.data, '\0', given.len) != NULL) {
+        return error_set_param(err, SG_E_INVALID, "container", "container holds a NUL");
+    }
+    struct str id = given;
+    if (str_starts(given, prefix)) {
+        id = str_of(check_alloc(arena_printf(arena, "cntr_%.*s", (int)(given.len - prefix.len),
+                                             given.data + prefix.len)));
+    }
+    request->container = (struct surface_container){.id = id, .given = given, .is_demanded = true};
+    return SG_OK;
+}
+
+/* Files of the vendor's that would be put into the container: here they would be missing without a word. */
+static bool has_skills(const struct json_member *members, size_t count)
+{
+    const struct json_member *skills = json_find_type(members, count, "skills", JSON_ARRAY);
+    struct json_value first;
+    struct json_walk walk = {0};
+    if (skills != NULL) {
+        walk = json_walk_of(skills->value);
+    }
+    return skills != NULL && json_walk_element(&walk, &first);
+}
+
+/* "container_…" or {"id": "container_…"}. */
+static int container_read(struct messages_request *request, struct arena *arena,
+                          struct sg_error *err)
+{
+    const struct json_member *member =
+        json_find(request->body->members, request->body->count, "container");
+    struct json_member *members = NULL;
+    size_t count = 0;
+    request->container_member = member;
+    if (member == NULL || member->value.type == JSON_NULL) {
+        return SG_OK;
+    }
+    struct json_value value = member->value;
+    if (value.type == JSON_OBJECT) {
+        int code = json_members(value, "container", arena, &members, &count, err);
+        if (code != SG_OK) {
+            return code;
+        }
+        if (has_skills(members, count)) {
+            return error_set_param(err, SG_E_INVALID, "container.skills",
+                                   "container.skills: there are no skills on this gateway");
+        }
+        const struct json_member *id = json_find(members, count, "id");
+        if (id == NULL || id->value.type == JSON_NULL) {
+            return SG_OK;
+        }
+        value = id->value;
+    }
+    if (value.type != JSON_STRING || value.raw.len == 2) {
+        return error_set_param(err, SG_E_INVALID, "container",
+                               "container must be a container's id, or an object with its id");
+    }
+    return container_id_read(request, value, arena, err);
+}
+
+/* ---- the rest ---- */
+
+/* Is the answer asked for as JSON? {"type":"json_schema"} in output_config.format or output_format. */
+static bool is_json_format(const struct json_member *format, struct arena *arena)
+{
+    struct json_walk walk = json_walk_of(format->value);
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(&walk, &key, &value)) {
+        if (value.type == JSON_STRING && json_key_is(key, "type")) {
+            return str_starts(json_text_of(value, arena), STR("json"));
+        }
+    }
+    return false;
+}
+
+static int format_read(struct messages_request *request, struct arena *arena, struct sg_error *err)
+{
+    const struct json_text *body = request->body;
+    const struct json_member *format =
+        json_find_type(body->members, body->count, "output_format", JSON_OBJECT);
+    const struct json_member *config =
+        json_find_type(body->members, body->count, "output_config", JSON_OBJECT);
+    struct json_member *members = NULL;
+    size_t count = 0;
+    request->holds_text = format != NULL && is_json_format(format, arena);
+    if (config == NULL) {
+        return SG_OK;
+    }
+    int code = json_members(config->value, "output_config", arena, &members, &count, err);
+    format = code == SG_OK ? json_find_type(members, count, "format", JSON_OBJECT) : NULL;
+    request->holds_text = request->holds_text || (format != NULL && is_json_format(format, arena));
+    return code;
+}
+
+static int thinking_read(struct messages_request *request, struct arena *arena,
+                         struct sg_error *err)
+{
+    const struct json_text *body = request->body;
+    const struct json_member *thinking =
+        json_find_type(body->members, body->count, "thinking", JSON_OBJECT);
+    struct json_member *members = NULL;
+    size_t count = 0;
+    if (thinking == NULL) {
+        return SG_OK;
+    }
+    int code = json_members(thinking->value, "thinking", arena, &members, &count, err);
+    const struct json_member *budget =
+        code == SG_OK ? json_find_type(members, count, "budget_tokens", JSON_NUMBER) : NULL;
+    if (budget != NULL) {
+        request->budget = budget->value;
+    }
+    return code;
+}
+
+static int shape_check(const struct messages_request *request, struct sg_error *err)
+{
+    const struct json_member *tools = request->tools, *messages = request->messages;
+    if (messages == NULL || messages->value.type != JSON_ARRAY) {
+        return error_set_param(err, SG_E_INVALID, "messages", "messages must be an array");
+    }
+    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
+        tools->value.type != JSON_NULL) {
+        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
+    }
+    return SG_OK;
+}
+
+int messages_request_read(struct messages_request *request, struct arena *arena,
+                          struct sg_error *err)
+{
+    const struct json_text *body = request->body;
+    CHECK(body != NULL);
+    int code = shape_check(request, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    definitions_make(&request->set, arena);
+    request->stream = json_find(body->members, body->count, "stream");
+    request->wants_stream = json_find_type(body->members, body->count, "stream", JSON_TRUE) != NULL;
+    request->max_tokens = json_find(body->members, body->count, "max_tokens");
+    int (*const parts[])(struct messages_request *, struct arena *, struct sg_error *) = {
+        container_read, format_read, thinking_read, messages_choice_read, messages_history_read};
+    for (size_t i = 0; i < COUNT_OF(parts) && code == SG_OK; i++) {
+        code = parts[i](request, arena, err);
+    }
+    return code;
+}
