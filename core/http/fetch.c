@@ -297,10 +297,10 @@ static void take_answer(struct fetch *fetch)
 
 static int start(struct fetch *fetch, const struct fetch_request *request, struct sg_error *err)
 {
-    struct sg_error failure = {0};
-    int code = url_parse(request->url, &fetch->address, &failure);
+    *err = (struct sg_error){0}; /* resolve() asks whether it says something */
+    int code = url_parse(request->url, &fetch->address, err);
     if (code == 0 && !fetch->address.is_literal) {
-        code = resolve(fetch, &failure);
+        code = resolve(fetch, err);
     }
     if (code == 0 && admission_is_near()) {
         multis_close_idle(fetch->home);
@@ -308,15 +308,14 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
     if (code == 0 && !admission_await(1)) {
         fetch->no_descriptor = true;
         fetch->result = CURLE_COULDNT_CONNECT;
-        code = describe_end(fetch, &failure);
+        code = describe_end(fetch, err);
     }
     if (code == 0) {
         fetch->multi = multi_choose(fetch->home, &fetch->address);
-        code = request_prepare(fetch, request, &failure);
+        code = request_prepare(fetch, request, err);
     }
     if (code != 0) {
         fetch->multi = NULL; /* it is not in it yet */
-        *err = failure;
         return code;
     }
     take_answer(fetch);

@@ -2,7 +2,7 @@
 #include "http/admission.h"
 #include "http/fetch_internal.h"
 
-#define READ_BYTES 16384L
+#define READ_BYTES 8192L /* every transfer holds so many, also while it waits for its answer */
 
 /* An option that libcurl knows and has memory for cannot fail to be set. */
 #define SET(easy, option, value) CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK)
