@@ -77,6 +77,15 @@ static size_t take_field(struct fetch *fetch, struct str line)
     return 1;
 }
 
+/* Near the limit of descriptors an idle connection takes somebody's place: a multi keeps at most one then, which its next
+ * transfer takes, and close to the limit none. */
+static bool is_kept(const struct fetch *fetch)
+{
+    size_t most = admission_limit();
+    return !admission_is_near() ||
+           (fetch->multi->sockets <= fetch->multi->running && admission_used() < most - most / 64);
+}
+
 /* The empty line: of a head that counts, or of one that says "wait". */
 static size_t end_head(struct fetch *fetch)
 {
@@ -89,6 +98,9 @@ static size_t end_head(struct fetch *fetch)
     if (status >= 200) {
         fetch->status = (int)status;
         fetch->has_head = true;
+        if (!is_kept(fetch)) {
+            CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK);
+        }
         trace_say(TRACE_HTTP, "fetch_head", fetch, (struct str){0}, status);
         wake(fetch);
     }
@@ -454,7 +466,7 @@ static int fetch_loop_fill(struct fetch_loop *home, struct sg_error *err)
     CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) ==
           CURLSHE_OK);
     resolver_init(&home->resolver, home->loop);
-    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+    for (size_t i = 0; i < FETCH_MULTIS_FIRST; i++) {
         int code = multi_init(&home->multis[i], home, err);
         if (code != 0) {
             return code;
