@@ -204,7 +204,7 @@ int http_server_new(const struct http_server_options *options, struct http_serve
                                           .idle_ms = LIMIT_IDLE_MS,
                                           .write_ms = LIMIT_WRITE_MS,
                                           .linger_ms = 5000,
-                                          .settled_ms = 5000};
+                                          .settled_ms = 15000};
     for (size_t i = 0; i < server->loops_count; i++) {
         server_loop_init(&server->loops[i], server, options->loops[i]);
     }
