@@ -1,7 +1,7 @@
 /* What libcurl is told of a request: everything, so that nothing of its own habits or of the environment comes in. */
 #include "http/fetch_internal.h"
 
-#define READ_BYTES 8192L /* every transfer holds so many, also while it waits for its answer */
+#define READ_BYTES 6144L /* every transfer holds so many, also while it waits for its answer */
 
 /* An option that libcurl knows and has memory for cannot fail to be set. */
 #define SET(easy, option, value) CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK)
