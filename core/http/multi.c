@@ -224,8 +224,8 @@ void multi_clear(struct fetch_multi *multi)
 static bool multi_make_extra(struct fetch_multi *multi, struct fetch_loop *home)
 {
     struct sg_error ignored; /* the others carry it */
-    if (!admission_take(MULTI_DESCRIPTORS)) {
-        return false;
+    if (admission_is_near() || !admission_take(MULTI_DESCRIPTORS)) {
+        return false; /* what is left is for connections */
     }
     if (multi_init(multi, home, &ignored) != 0) {
         admission_give(MULTI_DESCRIPTORS);
