@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    FIELDS_UP_MAX = LIMIT_HEADER_COUNT + 4,
+    FIELDS_UP_OWN = 2, /* that fields_up() adds to the client's */
     ERROR_BODY_BYTES_MAX = 64 * 1024,
     ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
     DRAIN_MS = 50
@@ -176,7 +176,8 @@ static int begin_http(struct upstream_call *call, struct str body, bool intercep
                       struct sg_error *err)
 {
     struct request *r = call->request;
-    struct fetch_field *fields = arena_get(r->arena, FIELDS_UP_MAX * sizeof *fields);
+    size_t fields_max = http_request_head(r->exchange)->count + FIELDS_UP_OWN;
+    struct fetch_field *fields = arena_get(r->arena, fields_max * sizeof *fields);
     struct fetch_request request = {.method = "POST",
                                     .url = url_up(r),
                                     .fields = fields,

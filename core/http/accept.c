@@ -190,7 +190,7 @@ static void take(struct server_loop *home, int fd, const struct sockaddr_storage
     bool has_place = http_server_connections(home->server) < admission_connections_max();
     admission_relieve(1);
     if (server_connections_are_near(home->server)) {
-        (void)connection_give_way(home, PLACE_OVER); /* there may be none */
+        (void)connection_give_way_early(home); /* there may be none */
     }
     home->room_tries = 0;
     if (!has_place || !admission_take(1)) {

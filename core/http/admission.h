@@ -1,8 +1,8 @@
 /* Admission: what the process may hold, so that it never meets EMFILE nor runs out of memory for requests.
  *
  * Descriptors are counted by kind, as estimates, against RLIMIT_NOFILE (raised to its hard limit at start). Near it what
- * is idle or only lingers is closed, at it also what has sent no whole head; where nothing is left the server answers
- * 503 with Retry-After instead of opening more.
+ * has been idle for a while or only lingers is closed, at it also all else that is idle and what has sent no whole head;
+ * where nothing is left the server answers 503 with Retry-After instead of opening more.
  *
  * Bytes are those that are held for requests: bodies, turns, queues of plugins' output. They count against a budget for
  * all and a share of it for each identity. What would go beyond is refused with 503 and Retry-After (SG_E_LIMIT). Any

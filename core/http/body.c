@@ -189,6 +189,9 @@ int http_read_body(struct http_exchange *exchange, size_t bytes_max, struct buf 
                                       : read_with_length(exchange, ret, err);
     }
     exchange->body = code == 0 ? BODY_DONE : BODY_BROKEN;
+    if (exchange->connection->in.len == 0) {
+        buf_clear(&exchange->connection->in); /* nothing is read before the answer has gone */
+    }
     if (exchange->account != NULL && exchange->body_counted > ret->len) {
         account_give(exchange->account, exchange->body_counted - ret->len);
         exchange->body_counted = ret->len;

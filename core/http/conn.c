@@ -277,32 +277,31 @@ static void take_head(struct connection *connection, size_t length)
 /* ---- exchanges ---- */
 
 /* What a handler left undone. */
-static void finish_answer(struct http_exchange *exchange)
+static void finish_answer(struct http_exchange *exchange, struct sg_error *err)
 {
     struct connection *connection = exchange->connection;
-    struct sg_error err = {0};
     if (exchange->answer == ANSWER_BEGUN) {
         http_answer_abort(exchange);
     }
     if (exchange->answer == ANSWER_NONE && !connection->is_gone) {
         if (fiber_is_cancelled(connection->fiber)) {
-            (void)error_set(&err, SG_E_UNAVAILABLE, "the server is shutting down");
-            err.status = 503;
+            (void)error_set(err, SG_E_UNAVAILABLE, "the server is shutting down");
+            err->status = 503;
         } else {
-            (void)error_set(&err, SG_E_INTERNAL, "the request was not answered");
+            (void)error_set(err, SG_E_INTERNAL, "the request was not answered");
         }
-        answer_error(exchange, &err);
+        answer_error(exchange, err);
     }
 }
 
-/* True if another request may follow. */
-static bool exchange_run(struct connection *connection)
+/* True if another request may follow. `err` is the caller's, since an error is large: every page of a stack that is
+ * touched on the way to the longest wait, that for an upstream, is held by every request that waits. */
+static bool exchange_run(struct connection *connection, struct sg_error *err)
 {
     struct http_exchange exchange;
     memset(&exchange, 0, offsetof(struct http_exchange, head));
-    struct sg_error err = {0};
-    if (http_head_parse(buf_str(&connection->head), &exchange.head, &err) != 0) {
-        refuse(connection, &err);
+    if (http_head_parse(buf_str(&connection->head), &exchange.head, err) != 0) {
+        refuse(connection, err);
         return false;
     }
     if (connection->is_gone) { /* nobody waits for an answer */
@@ -317,7 +316,7 @@ static bool exchange_run(struct connection *connection)
               exchange.head.content_length);
     atomic_fetch_add(&connection->home->busy_count, 1);
     server->handle(server->ctx, &exchange);
-    finish_answer(&exchange);
+    finish_answer(&exchange, err);
     atomic_fetch_sub(&connection->home->busy_count, 1);
     connection->exchange = NULL;
     exchange.magic = 0;
@@ -350,7 +349,7 @@ static void serve(struct connection *connection)
             return;
         }
         take_head(connection, length);
-        goes_on = exchange_run(connection);
+        goes_on = exchange_run(connection, &err);
     }
 }
 

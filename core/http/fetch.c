@@ -77,6 +77,15 @@ static size_t take_field(struct fetch *fetch, struct str line)
     return 1;
 }
 
+/* Near the limit of descriptors an idle connection takes somebody's place: a multi keeps at most one then, which its next
+ * transfer takes, and close to the limit none. */
+static bool is_kept(const struct fetch *fetch)
+{
+    size_t most = admission_limit();
+    return !admission_is_near() ||
+           (fetch->multi->sockets <= fetch->multi->running && admission_used() < most - most / 64);
+}
+
 /* The empty line: of a head that counts, or of one that says "wait". */
 static size_t end_head(struct fetch *fetch)
 {
@@ -89,6 +98,9 @@ static size_t end_head(struct fetch *fetch)
     if (status >= 200) {
         fetch->status = (int)status;
         fetch->has_head = true;
+        if (!is_kept(fetch)) {
+            CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK);
+        }
         trace_say(TRACE_HTTP, "fetch_head", fetch, (struct str){0}, status);
         wake(fetch);
     }
@@ -297,10 +309,10 @@ static void take_answer(struct fetch *fetch)
 
 static int start(struct fetch *fetch, const struct fetch_request *request, struct sg_error *err)
 {
-    struct sg_error failure = {0};
-    int code = url_parse(request->url, &fetch->address, &failure);
+    *err = (struct sg_error){0}; /* resolve() asks whether it says something */
+    int code = url_parse(request->url, &fetch->address, err);
     if (code == 0 && !fetch->address.is_literal) {
-        code = resolve(fetch, &failure);
+        code = resolve(fetch, err);
     }
     if (code == 0 && admission_is_near()) {
         multis_close_idle(fetch->home);
@@ -308,15 +320,14 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
     if (code == 0 && !admission_await(1)) {
         fetch->no_descriptor = true;
         fetch->result = CURLE_COULDNT_CONNECT;
-        code = describe_end(fetch, &failure);
+        code = describe_end(fetch, err);
     }
     if (code == 0) {
         fetch->multi = multi_choose(fetch->home, &fetch->address);
-        code = request_prepare(fetch, request, &failure);
+        code = request_prepare(fetch, request, err);
     }
     if (code != 0) {
         fetch->multi = NULL; /* it is not in it yet */
-        *err = failure;
         return code;
     }
     take_answer(fetch);
@@ -455,7 +466,7 @@ static int fetch_loop_fill(struct fetch_loop *home, struct sg_error *err)
     CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) ==
           CURLSHE_OK);
     resolver_init(&home->resolver, home->loop);
-    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+    for (size_t i = 0; i < FETCH_MULTIS_FIRST; i++) {
         int code = multi_init(&home->multis[i], home, err);
         if (code != 0) {
             return code;

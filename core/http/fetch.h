@@ -1,6 +1,6 @@
 /* HTTP requests of ours, over libcurl's multi interface: the answer comes in pieces to the fiber that asked.
  *
- * 16 multis a loop (libcurl's look-up of a connection is linear in those open), connections kept, names resolved ahead
+ * 16 to 128 multis a loop (libcurl's look-up of a connection is linear in those open), connections kept, names resolved ahead
  * on a worker thread and cached for 60 s, TLS verified, redirects not followed, proxies of the environment ignored,
  * HTTP/1.1. At most LIMIT_STREAM_BYTES of an answer are held; a reader that is slow pauses the transfer. */
 #ifndef SANDGATE_HTTP_FETCH_H
@@ -35,8 +35,8 @@ struct fetch_reply {
     size_t fields_count;
 };
 
-/* Descriptors of a loop's multis; the process's start counts them among admission_init()'s `fixed`. Connections are
- * counted by themselves. */
+/* Descriptors of a loop's first 16 multis; the process's start counts them among admission_init()'s `fixed`. More multis
+ * and connections are counted by themselves. */
 #define FETCH_LOOP_DESCRIPTORS 32
 
 /* What a loop needs for fetching; once for each loop, on its thread, before and after all use. */

@@ -15,8 +15,9 @@
 #define FETCH_LOOP_MAGIC 0x464C4F50u /* "FLOP" */
 
 enum {
-    FETCH_MULTIS = 16,
-    FETCH_EASY_KEPT = 64, /* unused easy handles that a loop keeps */
+    FETCH_MULTIS_FIRST = 16, /* that a loop always has */
+    FETCH_MULTIS = 128,      /* with those that are made when all others have much to do */
+    FETCH_EASY_KEPT = 64,    /* unused easy handles that a loop keeps */
     FETCH_HOST_BYTES = 256
 };
 
@@ -56,7 +57,7 @@ int resolver_find(struct resolver *, const char *name, int64_t deadline, struct 
 /* ---- multi.c ---- */
 
 struct fetch_multi {
-    CURLM *multi;
+    CURLM *multi; /* NULL: not made */
     struct fetch_loop *home;
     struct event timer;
     size_t running; /* transfers */
@@ -84,6 +85,7 @@ struct fetch_loop {
     size_t sockets_size;
 };
 
+/* Where it is not one of the first, its descriptors have been taken. */
 int multi_init(struct fetch_multi *, struct fetch_loop *, struct sg_error *err);
 void multi_clear(struct fetch_multi *);
 /* The one that shall carry a transfer to this address. */
@@ -103,6 +105,8 @@ struct fetch_socket *socket_at(struct fetch_loop *, int fd);
 
 curl_socket_t socket_open(void *fetch, curlsocktype, struct curl_sockaddr *);
 int socket_close(void *fetch_loop, curl_socket_t);
+/* How many of the sockets that the transfer opened have not been told to be closed. */
+size_t sockets_open_count(const struct fetch *);
 /* The transfer has ended: of its sockets only `remaining` (or none) is still open. */
 void sockets_settle(struct fetch *, curl_socket_t remaining);
 

@@ -1,10 +1,12 @@
 /* libcurl's multi interface on libevent: its sockets and its timer are the loop's events.
  *
- * Which of the 16 multis carries a transfer: each address has a first one by its hash, and the transfer goes to the
- * first from there on that carries fewer than SPILL transfers; if none does, to the one that carries the fewest. So a
- * few transfers to one address share one multi and find its kept connections (taking turns would find a kept one only
- * once all sixteen have their own), addresses do not crowd in one multi, and many transfers to one address spread, which
- * bounds libcurl's search through a multi's connections. */
+ * Which of the multis carries a transfer: each address has a first one by its hash, among 16, and the transfer goes to the
+ * first from there on that carries fewer than SPILL transfers; if none of the 16 does, to one of those that are made when
+ * it comes to that; if none at all does, to one that keeps a
+ * connection, or to the one that carries the fewest. So a few transfers to one address share one
+ * multi and find its kept connections (taking turns would find a kept one only once all have their own), addresses do not
+ * crowd in one multi, and many transfers to one address spread. That bounds what libcurl looks through, which is all
+ * connections of a multi, for each transfer that begins and for each connection that is closed. */
 #include "http/admission.h"
 #include "http/fetch_internal.h"
 
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 
 #define SPILL 32
+#define MULTI_DESCRIPTORS 2
 #define UNWATCHED_MS 20 /* between two looks at a socket for which the kernel has no watch left */
 #define CONNECTIONS_KEPT 1024L /* by a multi; descriptors are bounded by admission */
 
@@ -36,6 +39,21 @@ static void transfer_remove(struct fetch *fetch, curl_socket_t remaining)
     fetch->multi = NULL;
 }
 
+/* The connection that is kept, if this transfer has opened it. libcurl looks for it among all of the multi, so it is asked
+ * only where that is not clear. */
+static curl_socket_t remaining_socket(const struct fetch *fetch, CURLcode result)
+{
+    curl_socket_t remaining = CURL_SOCKET_BAD;
+    if (sockets_open_count(fetch) == 0) {
+        return remaining;
+    }
+    if (result == CURLE_OK && fetch->opened_count == 1) {
+        return fetch->opened[0];
+    }
+    (void)curl_easy_getinfo(fetch->easy, CURLINFO_ACTIVESOCKET, &remaining);
+    return remaining;
+}
+
 static void take_messages(struct fetch_multi *multi)
 {
     CURLMsg *message;
@@ -48,9 +66,7 @@ static void take_messages(struct fetch_multi *multi)
         CHECK(curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private) == CURLE_OK);
         struct fetch *fetch = (void *)private;
         CHECK_MAGIC(fetch, FETCH_MAGIC);
-        curl_socket_t remaining = CURL_SOCKET_BAD; /* the connection that is kept */
-        (void)curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &remaining);
-        transfer_remove(fetch, remaining);
+        transfer_remove(fetch, remaining_socket(fetch, result));
         fetch_finished(fetch, result);
     }
 }
@@ -187,6 +203,12 @@ int multi_init(struct fetch_multi *multi, struct fetch_loop *home, struct sg_err
     return 0;
 }
 
+/* Those beyond the first are counted one by one. */
+static bool multi_is_extra(const struct fetch_multi *multi)
+{
+    return multi - multi->home->multis >= FETCH_MULTIS_FIRST;
+}
+
 void multi_clear(struct fetch_multi *multi)
 {
     CHECK(multi->running == 0);
@@ -194,8 +216,22 @@ void multi_clear(struct fetch_multi *multi)
         CHECK(curl_multi_cleanup(multi->multi) == CURLM_OK);
         (void)evtimer_del(&multi->timer); /* has no effect on one that is not added */
         multi->multi = NULL;
+        admission_give(multi_is_extra(multi) ? MULTI_DESCRIPTORS : 0);
     }
     CHECK(multi->sockets == 0);
+}
+
+static bool multi_make_extra(struct fetch_multi *multi, struct fetch_loop *home)
+{
+    struct sg_error ignored; /* the others carry it */
+    if (admission_is_near() || !admission_take(MULTI_DESCRIPTORS)) {
+        return false; /* what is left is for connections */
+    }
+    if (multi_init(multi, home, &ignored) != 0) {
+        admission_give(MULTI_DESCRIPTORS);
+        return false;
+    }
+    return true;
 }
 
 static size_t address_hash(const struct fetch_address *address)
@@ -203,12 +239,29 @@ static size_t address_hash(const struct fetch_address *address)
     return str_hash(str_of(address->host)) ^ address->port;
 }
 
+/* Where all have much to do: one with a connection to spare, unless it carries many more than the one with the fewest. The
+ * connection may be another address's. */
+static struct fetch_multi *one_that_keeps(struct fetch_loop *home, struct fetch_multi *fewest)
+{
+    for (size_t i = 0; i < FETCH_MULTIS; i++) {
+        struct fetch_multi *multi = &home->multis[i];
+        if (multi->sockets > multi->running && multi->running < fewest->running + SPILL) {
+            return multi;
+        }
+    }
+    return fewest;
+}
+
 struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_address *address)
 {
     size_t first = address_hash(address);
-    struct fetch_multi *fewest = &home->multis[first % FETCH_MULTIS];
+    struct fetch_multi *fewest = &home->multis[first % FETCH_MULTIS_FIRST];
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
-        struct fetch_multi *multi = &home->multis[(first + i) % FETCH_MULTIS];
+        bool is_first = i < FETCH_MULTIS_FIRST;
+        struct fetch_multi *multi = &home->multis[is_first ? (first + i) % FETCH_MULTIS_FIRST : i];
+        if (multi->multi == NULL && !multi_make_extra(multi, home)) {
+            break;
+        }
         if (multi->running < SPILL) {
             return multi;
         }
@@ -216,7 +269,7 @@ struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_add
             fewest = multi;
         }
     }
-    return fewest;
+    return one_that_keeps(home, fewest);
 }
 
 /* libcurl has no call for closing what is kept; a multi without a transfer can be made anew. */
@@ -225,9 +278,10 @@ void multis_close_idle(struct fetch_loop *home)
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         struct fetch_multi *multi = &home->multis[i];
         struct sg_error err = {0};
-        if (multi->running == 0 && multi->sockets > 0) {
+        bool is_first = i < FETCH_MULTIS_FIRST;
+        if (multi->running == 0 && (multi->sockets > 0 || !is_first)) {
             multi_clear(multi);
-            CHECK(multi_init(multi, home, &err) == 0);
+            CHECK(!is_first || multi_init(multi, home, &err) == 0);
         }
     }
 }

@@ -18,6 +18,7 @@ void connection_set_place(struct connection *connection, enum place place)
         TAILQ_REMOVE(&home->places[connection->place], connection, place_link);
     }
     connection->place = place;
+    connection->place_since = clock_ms();
     if (place != PLACE_KEPT) {
         TAILQ_INSERT_TAIL(&home->places[place], connection, place_link);
     }
@@ -38,19 +39,38 @@ static void let_go(struct connection *connection)
     fiber_cancel(connection->fiber);
 }
 
-bool connection_give_way(struct server_loop *home, enum place last)
+/* The first of a kind that may go and has been of it since `until` or before. */
+static bool one_gives_way(struct server_loop *home, enum place place, int64_t until)
 {
-    for (enum place place = PLACE_IDLE; place <= last; place++) {
-        struct connection *connection;
-        TAILQ_FOREACH(connection, &home->places[place], place_link)
-        {
-            if (may_go(connection)) {
-                let_go(connection);
-                return true;
-            }
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &home->places[place], place_link)
+    {
+        if (connection->place_since > until) {
+            return false; /* as are all behind it */
+        }
+        if (may_go(connection)) {
+            let_go(connection);
+            return true;
         }
     }
     return false;
+}
+
+bool connection_give_way(struct server_loop *home, enum place last)
+{
+    for (enum place place = PLACE_IDLE; place <= last; place++) {
+        if (one_gives_way(home, place, INT64_MAX)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool connection_give_way_early(struct server_loop *home)
+{
+    int64_t settled_ms = home->server->tuning.settled_ms;
+    return one_gives_way(home, PLACE_IDLE, clock_ms() - settled_ms) ||
+           one_gives_way(home, PLACE_OVER, INT64_MAX);
 }
 
 static void close_silent(struct server_loop *home, enum place place)

@@ -1,8 +1,7 @@
 /* What libcurl is told of a request: everything, so that nothing of its own habits or of the environment comes in. */
-#include "http/admission.h"
 #include "http/fetch_internal.h"
 
-#define READ_BYTES 16384L
+#define READ_BYTES 6144L /* every transfer holds so many, also while it waits for its answer */
 
 /* An option that libcurl knows and has memory for cannot fail to be set. */
 #define SET(easy, option, value) CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK)
@@ -153,9 +152,6 @@ static void set_rules(struct fetch *fetch)
     SET(easy, CURLOPT_CLOSESOCKETDATA, fetch->home);
     SET(easy, CURLOPT_ERRORBUFFER, fetch->detail);
     SET(easy, CURLOPT_PRIVATE, fetch);
-    if (admission_is_near()) {
-        SET(easy, CURLOPT_FORBID_REUSE, 1L); /* an idle connection would take somebody's place */
-    }
 }
 
 int request_prepare(struct fetch *fetch, const struct fetch_request *request, struct sg_error *err)

@@ -203,7 +203,8 @@ int http_server_new(const struct http_server_options *options, struct http_serve
                                           .body_silence_ms = LIMIT_BODY_SILENCE_MS,
                                           .idle_ms = LIMIT_IDLE_MS,
                                           .write_ms = LIMIT_WRITE_MS,
-                                          .linger_ms = 5000};
+                                          .linger_ms = 5000,
+                                          .settled_ms = 15000};
     for (size_t i = 0; i < server->loops_count; i++) {
         server_loop_init(&server->loops[i], server, options->loops[i]);
     }
@@ -312,7 +313,9 @@ static void relieve_here(struct server_loop *home, void *arg)
     bool is_near = admission_is_near() || server_connections_are_near(server);
     size_t count = is_near ? atomic_load(&server->relief) : 0;
     for (size_t i = 0; i < count; i++) { /* each ends in its fiber */
-        if (!connection_give_way(home, PLACE_OVER) && !head_gives_way(home, count)) {
+        bool has_given = is_over(home->server, count) ? connection_give_way(home, PLACE_OVER)
+                                                      : connection_give_way_early(home);
+        if (!has_given && !head_gives_way(home, count)) {
             break;
         }
     }

@@ -21,6 +21,7 @@
 
 struct http_tuning { /* the deadlines of base/limits.h, shorter in tests */
     int64_t header_ms, body_silence_ms, idle_ms, write_ms, linger_ms;
+    int64_t settled_ms; /* idle for so long, a client is not about to send its next request */
 };
 
 /* Before http_server_start(). */
@@ -87,6 +88,7 @@ struct connection {
     struct http_exchange *exchange; /* while a handler runs */
     bool is_gone;                   /* the client closed or half-closed */
     enum place place;               /* it stands in home->places of it */
+    int64_t place_since;            /* for so long, clock_ms() */
     bool must_reset;                /* at its end the client shall see a cut, not an end */
     struct buf in;                  /* read and not yet used */
     struct buf head;                /* of the exchange */
@@ -147,6 +149,9 @@ bool connection_has_bytes(const struct connection *); /* something has come that
  * there is none. One to which something has come that its fiber has not read stays, unless its answer is over. The place is
  * free when its fiber has had its turn. */
 bool connection_give_way(struct server_loop *, enum place last);
+/* The same where places are only becoming scarce: one whose answer is over, or that has been idle for a while. A client
+ * that goes on mostly does so at once, and would find its connection closed under its next request. */
+bool connection_give_way_early(struct server_loop *);
 /* Closes all that have sent nothing since they came, or since their last answer. */
 void connections_close_silent(struct server_loop *);
 

@@ -75,6 +75,15 @@ int socket_close(void *arg, curl_socket_t fd)
     return close(fd);
 }
 
+size_t sockets_open_count(const struct fetch *fetch)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fetch->opened_count; i++) {
+        count += socket_at(fetch->home, fetch->opened[i])->opener == fetch;
+    }
+    return count;
+}
+
 void sockets_settle(struct fetch *fetch, curl_socket_t remaining)
 {
     for (size_t i = 0; i < fetch->opened_count; i++) {

@@ -325,6 +325,7 @@ static void choosing_body(void)
     first->running = 31;
     CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), first);
     first->running = 32;
+    CU_ASSERT_EQUAL(admission_used(), 0);
     struct fetch_multi *second = multi_choose(home, &one);
     CU_ASSERT_PTR_NOT_EQUAL(second, first);
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
@@ -332,9 +333,15 @@ static void choosing_body(void)
     }
     home->multis[5].running = 99;
     CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), &home->multis[5]);
+    home->multis[7].sockets = 101; /* one to spare */
+    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), &home->multis[7]);
+    home->multis[7].sockets = 0;
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         home->multis[i].running = 0;
     }
+    CU_ASSERT_EQUAL(admission_used(), 2 * (FETCH_MULTIS - FETCH_MULTIS_FIRST));
+    multis_close_idle(home); /* those that were made for many go */
+    CU_ASSERT_EQUAL(admission_used(), 0);
 }
 
 static void few_transfers_share_a_multi_and_many_spread(void)

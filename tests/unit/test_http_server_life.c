@@ -12,7 +12,7 @@
 /* Long enough for everything but the one deadline that a test is about. */
 static struct http_tuning tuning_of(void)
 {
-    return (struct http_tuning){60000, 60000, 60000, 60000, 60000};
+    return (struct http_tuning){60000, 60000, 60000, 60000, 60000, 0};
 }
 
 static void a_slow_head_is_answered_408(void)
@@ -350,7 +350,8 @@ static void connections_are_taken_up_to_half_the_descriptors(void)
 static void near_the_limit_the_longest_idle_connection_goes(void)
 {
     BUF_CLEANUP struct buf got = {0};
-    fixture_begin(1, NULL);
+    struct http_tuning tuning = tuning_of();
+    fixture_begin(1, &tuning);
     int first = client_connect(), second = client_connect();
     client_ask(first, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
     client_ask(second, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
@@ -363,6 +364,23 @@ static void near_the_limit_the_longest_idle_connection_goes(void)
     client_ask(second, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
     admission_give(most);
     (void)close(first), (void)close(second), (void)close(third);
+    fixture_end();
+}
+
+/* It may be about to send its next request. */
+static void near_the_limit_a_client_that_was_just_answered_stays(void)
+{
+    BUF_CLEANUP struct buf got = {0};
+    fixture_begin(1, NULL);
+    int first = client_connect();
+    client_ask(first, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
+    size_t most = admission_limit() - admission_used() - 2;
+    CU_ASSERT_TRUE(admission_take(most));
+    int second = client_connect();
+    client_ask(second, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
+    client_ask(first, "GET /length HTTP/1.1\r\n" HOST "\r\n", "world, hello", &got);
+    admission_give(most);
+    (void)close(first), (void)close(second);
     fixture_end();
 }
 
@@ -410,6 +428,7 @@ static const struct test tests[] = {
     TEST(without_room_a_client_is_told_to_come_again),
     TEST(connections_are_taken_up_to_half_the_descriptors),
     TEST(near_the_limit_the_longest_idle_connection_goes),
+    TEST(near_the_limit_a_client_that_was_just_answered_stays),
     TEST(a_client_is_told_even_without_a_descriptor),
 };
 
