@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One pass of the tests under Valgrind: every unit test program, and the gateway in end-to-end tests that cover its whole
-# way (turns, streams, sessions, relay, life). Any error or lost block fails. It takes most of an hour.
+# One pass of the tests under Valgrind: every unit test program, the parsers on their corpora, and the gateway in
+# end-to-end tests that cover its whole way (turns, streams, sessions, relay, life). Any error or lost block fails. It takes most of an hour.
 #   scripts/valgrind.sh [NAME …]      only these tests, by their names in ctest
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -25,7 +25,7 @@ left_out() {
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-    for program in build-valgrind/tests/test_*; do
+    for program in build-valgrind/tests/test_* build-valgrind/fuzz/fuzz_*; do
         names+=("${program##*/}")
     done
     names+=(e2e_test_chat e2e_test_mixed e2e_test_stream e2e_test_sessions e2e_test_relay e2e_test_lifecycle e2e_test_hooks)
@@ -39,12 +39,14 @@ for name in "${names[@]}"; do
         say "$name: left out: $reason"
         continue
     fi
-    if [[ $name == e2e_* ]]; then
+    case $name in
+    e2e_*)
         command=(env BUILD_DIR=build-valgrind SANDGATE_TEST_PATIENCE=600 SANDGATE_TEST_PREFIX="${under[*]}"
             python3 -B "tests/e2e/${name#e2e_}.py")
-    else
-        command=("${under[@]}" "build-valgrind/tests/$name")
-    fi
+        ;;
+    fuzz_*) command=("${under[@]}" "build-valgrind/fuzz/$name" "tests/data/corpus/${name#fuzz_}") ;;
+    *) command=("${under[@]}" "build-valgrind/tests/$name") ;;
+    esac
     begun=$SECONDS status=0
     timeout --kill-after=10 1800 "${command[@]}" >"$log" 2>&1 </dev/null || status=$?
     if ((status == 0)) && ! grep -q '^==[0-9]*== ' "$log"; then
