@@ -102,7 +102,8 @@ static void open_in(void (*make_system)(void))
         make_system();
         host_run(open_fiber, NULL);
         told.code = open_code;
-        told.error = e;
+        told.error.code = e.code; /* behind the end of its message there may be anything */
+        snprintf(told.error.message, sizeof told.error.message, "%s", e.message);
         _exit(write(ends[1], &told, sizeof told) == (ssize_t)sizeof told ? 0 : 92);
     }
     close(ends[1]);
@@ -147,7 +148,7 @@ static void covered_proc(void)
     }
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%.255s/keys", places[i]);
-        if (mount("/dev/null", path, NULL, MS_BIND, NULL) != 0) {
+        if (mount("/dev/null", path, "none", MS_BIND, NULL) != 0) {
             _exit(93);
         }
     }

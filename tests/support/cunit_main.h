@@ -9,6 +9,7 @@
 #define TESTS_SUPPORT_CUNIT_MAIN_H
 
 #include <CUnit/CUnit.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct test {
@@ -19,6 +20,10 @@ struct test {
     {                       \
 #function, function \
     }
+
+/* Whether Valgrind runs this program; if so it prints why the test that asks is left out there, which scripts/valgrind.sh
+ * passes on. */
+bool valgrind_forbids(const char *why);
 
 int run_tests(const char *suite, const struct test *tests, size_t count, int argc, char **argv);
 

@@ -162,7 +162,7 @@ static int start_child(const struct instance *i, struct sg_call *call, void *arg
     int *fds = cut(&ends[0], sizes[SG_STRUCT_SPAWN_FD]);
     struct sg_spawn spawn = {
         .path = "/bin/sh", .argv = argv, .fds = (const struct sg_spawn_fd *)fds, .fds_count = 1};
-    struct sg_child child = {0};
+    struct sg_child child = {.pidfd = -1};
     CU_ASSERT_EQUAL(host->spawn(call, &spawn, &child, err), 0);
     CU_ASSERT_EQUAL(host->wait_child(call, &child, -1, &status, err), 0);
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);

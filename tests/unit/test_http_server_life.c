@@ -389,6 +389,9 @@ static void a_client_is_told_even_without_a_descriptor(void)
 {
     BUF_CLEANUP struct buf got = {0};
     struct rlimit before, none;
+    if (valgrind_forbids("Valgrind closes what accept() brings above the limit of descriptors")) {
+        return;
+    }
     fixture_begin(1, NULL);
     log_forget();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), lowest = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -13,6 +13,7 @@
 
 struct pair {
     int near, far;
+    bool waited_in_vain;
 };
 
 static struct pair pair_new(void)
@@ -20,7 +21,7 @@ static struct pair pair_new(void)
     int fds[2];
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds),
                           0);
-    return (struct pair){fds[0], fds[1]};
+    return (struct pair){.near = fds[0], .far = fds[1]};
 }
 
 static void wait_for_events(void *arg)
@@ -30,6 +31,7 @@ static void wait_for_events(void *arg)
     CU_ASSERT_EQUAL(fiber_wait_fd(pair->near, SG_READ | SG_WRITE, DEADLINE_NONE, &events), 0);
     CU_ASSERT_EQUAL(events, SG_WRITE);
     CU_ASSERT_EQUAL(fiber_wait_fd(pair->near, SG_READ, clock_ms() + 2, &events), SG_E_TIMEOUT);
+    pair->waited_in_vain = true;
     CU_ASSERT_EQUAL(fiber_wait_fd(pair->near, SG_READ, DEADLINE_NONE, &events), 0);
     CU_ASSERT_EQUAL(events, SG_READ);
     CU_ASSERT_EQUAL(fiber_wait_fd(pair->near, SG_HANGUP, clock_ms() + 2, &events), SG_E_TIMEOUT);
@@ -43,7 +45,10 @@ static void wait_for_events(void *arg)
 static void send_then_close(void *arg)
 {
     struct pair *pair = arg;
-    CU_ASSERT_EQUAL(fiber_sleep(8), 0);
+    while (!pair->waited_in_vain) {
+        fiber_yield();
+    }
+    fiber_yield(); /* it waits anew */
     CU_ASSERT_EQUAL(send(pair->far, "x", 1, 0), 1);
     while (record.len == 0) {
         fiber_yield();
