@@ -121,7 +121,34 @@ static void c065_at_the_end_of_the_idle_time_it_is_the_old_container_or_a_fresh_
     with_idle_time(4, at_the_very_end);
 }
 
+/* ---- what it was made with ---- */
+
+static void settings(void)
+{
+    char identity[] = "a", session[] = "s";
+    struct client *client = client_with(0, identity, session);
+    CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
+    world.options.idle_timeout_ms = 1; /* of whoever made the registry */
+    world.options.life_slack_ms = 1;
+    client_free(client);
+    memset(session, 'x', 1); /* the request that made it is over */
+    memset(identity, 'x', 1);
+    CU_ASSERT_EQUAL(fiber_sleep(10), 0);
+    struct client *again = client_with(1, "a", "s");
+    CU_ASSERT_EQUAL(client_run(again, "ok"), 0);
+    CU_ASSERT_STRING_EQUAL(again->output, "ok in h1");
+    client_free(again);
+    CU_ASSERT_EQUAL(seen(&world.creates), 1);
+    CU_ASSERT_EQUAL(logged("event=container_expired"), 0);
+}
+
+static void b33_a_container_keeps_what_it_was_made_with(void)
+{
+    world_test(settings);
+}
+
 static const struct test tests[] = {
+    TEST(b33_a_container_keeps_what_it_was_made_with),
     TEST(b57_use_pushes_the_providers_life_of_it_on),
     TEST(a_life_that_is_still_long_is_not_pushed_on_at_each_run),
     TEST(a_session_in_use_never_expires),
