@@ -89,9 +89,12 @@ static void just_in_time(void)
 {
     struct visit v = {.container = ""};
     int in_time = 0;
-    for (unsigned round = 0; in_time < OFTEN && round < 100 * OFTEN; round++) {
-        visit(&v, round, world.options.idle_timeout_ms * 9 / 10);
-        in_time += v.was_in_time; /* on a busy machine a pause may be too long */
+    int64_t pause_ms = world.options.idle_timeout_ms * 9 / 10;
+    for (unsigned round = 0; in_time < OFTEN && round < BOXES_MAX; round++) {
+        visit(&v, round, pause_ms);
+        in_time += v.was_in_time;
+        /* On a busy machine it comes too late, and is given a little more time. */
+        pause_ms -= !v.was_in_time && pause_ms > world.options.idle_timeout_ms / 2;
         CU_ASSERT_TRUE(v.is_same || !v.was_in_time);
     }
     CU_ASSERT_EQUAL(in_time, OFTEN);
@@ -99,7 +102,7 @@ static void just_in_time(void)
 
 static void c065_a_use_just_before_the_end_of_the_idle_time_finds_the_state(void)
 {
-    with_idle_time(20, just_in_time);
+    with_idle_time(40, just_in_time);
 }
 
 static void at_the_very_end(void)
