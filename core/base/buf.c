@@ -37,6 +37,9 @@ char *buf_reserve(struct buf *b, size_t len)
         }
         char *data = realloc(b->data, cap);
         if (data == NULL) {
+            if (cap <= BUF_SMALL_MAX) {
+                check_out_of_memory();
+            }
             b->overflow = true;
             return NULL;
         }

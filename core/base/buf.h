@@ -1,7 +1,8 @@
 /* Growing bytes. A buffer that is all zero is valid and empty; `data` is always ended by a NUL once anything was
  * appended, which `len` does not count. Appending fails only at `max` (set it before use; 0: BUF_MAX_DEFAULT): then
- * `overflow` is set, nothing more is taken, and the owner asks once at the end. Running out of memory for a buffer
- * within its bound counts as overflow too. */
+ * `overflow` is set, nothing more is taken, and the owner asks once at the end. Running out of memory for more
+ * than BUF_SMALL_MAX counts as overflow too; for less it ends the process, as any small allocation does, since nobody asks
+ * a buffer that holds a line whether it could. */
 #ifndef SANDGATE_BASE_BUF_H
 #define SANDGATE_BASE_BUF_H
 
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #define BUF_MAX_DEFAULT ((size_t)1 << 30)
+#define BUF_SMALL_MAX ((size_t)64 << 10)
 
 struct buf {
     char *data;

@@ -14,8 +14,21 @@
 void check_failed(const char *condition, const char *file, int line, const char *function)
     __attribute__((noreturn, cold));
 
-/* A small fixed allocation that failed, likewise: nothing sensible can follow. */
+/* Small allocations that fail end the process with the line "out of memory": nothing sensible can follow. */
+void check_out_of_memory(void) __attribute__((noreturn, cold));
 void *check_alloc(void *pointer) __attribute__((returns_nonnull));
+
+/* The result of a library's function that fails for our own mistakes, and where there is no memory. */
+#define CHECK_RESULT(call, good, no_memory)                    \
+    ({                                                         \
+        long result_ = (long)(call);                           \
+        if (result_ == (long)(no_memory)) {                    \
+            check_out_of_memory();                             \
+        }                                                      \
+        if (result_ != (long)(good)) {                         \
+            check_failed(#call, __FILE__, __LINE__, __func__); \
+        }                                                      \
+    })
 
 /* Hands the value of an owning local over and empties it. */
 #define TAKE(pointer)                           \

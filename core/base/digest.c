@@ -8,24 +8,30 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* They fail where there is no memory, and not for anything that is hashed. */
+static void must(int result)
+{
+    CHECK_RESULT(result, 1, 0);
+}
+
 void sha256(struct str data, uint8_t out[SHA256_BYTES])
 {
-    CHECK(EVP_Digest(data.data, data.len, out, NULL, EVP_sha256(), NULL) == 1);
+    must(EVP_Digest(data.data, data.len, out, NULL, EVP_sha256(), NULL));
 }
 
 void sha256_parts(const struct str *parts, size_t count, uint8_t out[SHA256_BYTES])
 {
     EVP_MD_CTX *context = check_alloc(EVP_MD_CTX_new());
-    CHECK(EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1);
+    must(EVP_DigestInit_ex(context, EVP_sha256(), NULL));
     for (size_t i = 0; i < count; i++) {
         uint8_t length[8];
         for (int byte = 0; byte < 8; byte++) {
             length[byte] = (uint8_t)((uint64_t)parts[i].len >> (8 * byte));
         }
-        CHECK(EVP_DigestUpdate(context, length, sizeof length) == 1);
-        CHECK(EVP_DigestUpdate(context, parts[i].data, parts[i].len) == 1);
+        must(EVP_DigestUpdate(context, length, sizeof length));
+        must(EVP_DigestUpdate(context, parts[i].data, parts[i].len));
     }
-    CHECK(EVP_DigestFinal_ex(context, out, NULL) == 1);
+    must(EVP_DigestFinal_ex(context, out, NULL));
     EVP_MD_CTX_free(context);
 }
 

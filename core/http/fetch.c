@@ -246,9 +246,10 @@ static CURL *easy_take(struct fetch_loop *home)
     return home->kept_count > 0 ? home->kept[--home->kept_count] : check_alloc(curl_easy_init());
 }
 
-static void easy_give(struct fetch_loop *home, CURL *easy)
+/* One whose transfer failed is not kept: where memory ran out, libcurl leaves parts of it behind. */
+static void easy_give(struct fetch_loop *home, CURL *easy, bool is_sound)
 {
-    if (home->kept_count == FETCH_EASY_KEPT) {
+    if (!is_sound || home->kept_count == FETCH_EASY_KEPT) {
         curl_easy_cleanup(easy);
         return;
     }
@@ -430,7 +431,7 @@ void fetch_end(struct fetch *fetch)
     }
     CHECK_MAGIC(fetch, FETCH_MAGIC);
     multi_remove(fetch);
-    easy_give(fetch->home, fetch->easy);
+    easy_give(fetch->home, fetch->easy, fetch->result == CURLE_OK);
     curl_slist_free_all(fetch->headers);
     curl_slist_free_all(fetch->resolve);
     buf_clear(&fetch->in);

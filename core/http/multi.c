@@ -74,7 +74,8 @@ static void take_messages(struct fetch_multi *multi)
 static void act(struct fetch_multi *multi, curl_socket_t fd, int ready)
 {
     int running;
-    CHECK(curl_multi_socket_action(multi->multi, fd, ready, &running) == CURLM_OK);
+    CHECK_RESULT(curl_multi_socket_action(multi->multi, fd, ready, &running), CURLM_OK,
+                 CURLM_OUT_OF_MEMORY);
     take_messages(multi);
 }
 
@@ -115,6 +116,14 @@ void socket_unwatch(struct fetch_socket *socket)
     }
 }
 
+/* A timer needs memory alone. Were libcurl told that there is none, its multi would serve nobody any more. */
+static void timer_set(struct event *timer, const struct timeval *after)
+{
+    if (event_add(timer, after) != 0) {
+        check_out_of_memory();
+    }
+}
+
 /* Watches of epoll can be used up by others of the same user. To tell libcurl would end all transfers of this multi for
  * good, so the socket is looked at again and again until libcurl wants something else of it. */
 static void watch_by_time(struct watch *watch)
@@ -122,7 +131,7 @@ static void watch_by_time(struct watch *watch)
     const struct timeval often = {.tv_usec = UNWATCHED_MS * 1000};
     CHECK(event_assign(&watch->event, loop_base(watch->multi->home->loop), -1, EV_PERSIST,
                        socket_ready, watch) == 0);
-    CHECK(event_add(&watch->event, &often) == 0); /* a timer needs memory alone */
+    timer_set(&watch->event, &often);
 }
 
 static void watch_set(struct watch *watch, short wanted)
@@ -181,7 +190,11 @@ static int timer_changed(CURLM *handle, long ms, void *arg)
     struct fetch_multi *multi = arg;
     struct timeval after = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     (void)handle;
-    return ms < 0 ? evtimer_del(&multi->timer) : evtimer_add(&multi->timer, &after);
+    if (ms < 0) {
+        return evtimer_del(&multi->timer);
+    }
+    timer_set(&multi->timer, &after);
+    return 0;
 }
 
 /* ---- multis ---- */

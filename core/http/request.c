@@ -4,7 +4,8 @@
 #define READ_BYTES 6144L /* every transfer holds so many, also while it waits for its answer */
 
 /* An option that libcurl knows and has memory for cannot fail to be set. */
-#define SET(easy, option, value) CHECK(curl_easy_setopt(easy, option, value) == CURLE_OK)
+#define SET(easy, option, value) \
+    CHECK_RESULT(curl_easy_setopt(easy, option, value), CURLE_OK, CURLE_OUT_OF_MEMORY)
 
 /* ---- the header list ---- */
 

@@ -2,10 +2,8 @@
  * alone would run the code of anybody who can write there, and dies with SIGBUS on a file that was cut short. */
 #include "plugin/load_internal.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,64 +35,6 @@ static int folder_check(const struct examination *e, const char *path)
     return owner_check(e, path, &status);
 }
 
-/* ---- a whole ELF shared object ---- */
-
-struct image {
-    int fd;
-    uint64_t size;
-    uint64_t needed; /* where the last byte that the headers speak of ends */
-};
-
-static void need(struct image *image, uint64_t offset, uint64_t size)
-{
-    uint64_t end = 0;
-    if (__builtin_add_overflow(offset, size, &end)) {
-        end = UINT64_MAX;
-    }
-    image->needed = end > image->needed ? end : image->needed;
-}
-
-static bool image_read(const struct image *image, uint64_t offset, void *out, size_t size)
-{
-    return offset <= INT64_MAX && pread(image->fd, out, size, (off_t)offset) == (ssize_t)size;
-}
-
-static bool is_shared_object(const ElfW(Ehdr) * header)
-{
-    const unsigned char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
-    const unsigned char order =
-        __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-    return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 && header->e_ident[EI_CLASS] == class &&
-           header->e_ident[EI_DATA] == order && header->e_type == ET_DYN &&
-           header->e_phentsize == sizeof(ElfW(Phdr));
-}
-
-static int elf_check(const struct examination *e, struct image *image)
-{
-    ElfW(Ehdr) header;
-    bool is_read = image_read(image, 0, &header, sizeof header);
-    if (!is_read || !is_shared_object(&header)) {
-        return examination_fail(e, "is no shared object for this machine; build it with -shared "
-                                   "-fPIC (docs/writing-plugins.md)");
-    }
-    need(image, header.e_phoff, (uint64_t)header.e_phnum * sizeof(ElfW(Phdr)));
-    need(image, header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize);
-    for (size_t i = 0; i < header.e_phnum && image->needed <= image->size; i++) {
-        ElfW(Phdr) segment;
-        if (!image_read(image, header.e_phoff + i * sizeof segment, &segment, sizeof segment)) {
-            return examination_fail(e, "cannot be read");
-        }
-        need(image, segment.p_offset, segment.p_filesz);
-    }
-    if (image->needed > image->size) {
-        return examination_fail(e,
-                                "is cut short: it has %llu bytes, its headers speak of %llu; copy "
-                                "or build it again",
-                                (unsigned long long)image->size, (unsigned long long)image->needed);
-    }
-    return 0;
-}
-
 static int descriptor_check(const struct examination *e, int fd)
 {
     struct stat status;
@@ -105,8 +45,7 @@ static int descriptor_check(const struct examination *e, int fd)
         return examination_fail(e, "is no regular file");
     }
     int code = owner_check(e, e->path, &status);
-    struct image image = {.fd = fd, .size = (uint64_t)status.st_size};
-    return code != 0 ? code : elf_check(e, &image);
+    return code != 0 ? code : elf_check(e, fd, (uint64_t)status.st_size);
 }
 
 int file_check(const struct examination *e, const char *folder)

@@ -35,6 +35,9 @@ int examination_fail_in(const struct examination *, const char *format, ...)
  * where it was found, which a symbolic link may have led away from. */
 int file_check(const struct examination *, const char *folder);
 
+/* load_elf.c: a whole shared object for this machine, whose headers and dynamic table keep within it. */
+int elf_check(const struct examination *, int fd, uint64_t size);
+
 /* load_set.c: the guard fields and the table of sizes. */
 int set_check(const struct examination *, size_t symbol_bytes);
 /* The set's plugins at the core's own struct sizes, ended by NULL. */

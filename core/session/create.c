@@ -88,13 +88,38 @@ static void creation_settle(struct container *container, const struct sg_error *
     }
 }
 
-static void creation_end(struct container *container, int64_t since, const struct sg_error *err)
+/* One that is being made may just be given its handle, by its own loop, and looks for others when it is settled. */
+static bool has_handle(const struct container *other, const struct container *container)
+{
+    return other->state != CONTAINER_CREATING &&
+           other->sandbox->instance == container->sandbox->instance && other->handle != NULL &&
+           strcmp(other->handle, container->handle) == 0;
+}
+
+/* Two containers with one handle would be one, perhaps of two tenants. It is the older one's, and not for us to destroy. */
+static void handle_check(struct container *container, struct sg_error *err)
+{
+    const struct list *all = &container->registry->containers;
+    for (struct list *node = all->next; container->handle != NULL && node != all;
+         node = node->next) {
+        if (has_handle(INDEX_OWNER(node, struct container, in_registry), container)) {
+            free(TAKE(container->handle));
+            (void)error_set(err, SG_E_INTERNAL, /* the code */
+                            "sandbox '%s': create() gave the handle of another container",
+                            container->sandbox->name);
+        }
+    }
+}
+
+static void creation_end(struct container *container, int64_t since, const struct sg_error *failure)
 {
     struct registry *registry = container->registry;
+    struct sg_error err = *failure;
     registry_lock(registry);
-    creation_settle(container, err);
+    handle_check(container, &err);
+    creation_settle(container, &err);
     registry_unlock(registry);
-    creation_log(container, since, err);
+    creation_log(container, since, &err);
     registry_lock(registry);
     container_unref(container); /* the message's */
     registry_unlock(registry);

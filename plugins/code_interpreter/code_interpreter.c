@@ -85,7 +85,7 @@ static const char *label_of(const struct run *run, int code)
     }
     switch (code) {
     case SG_E_LIMIT: /* behind output it is the run's own */
-        return run->read > 0 ? "[output limit]" : "[sandbox unavailable]";
+        return run->report.has_run ? "[output limit]" : "[sandbox unavailable]";
     case SG_E_TIMEOUT:
         return "[timed out]";
     case SG_E_GONE:

@@ -340,6 +340,7 @@ static bool take_status(struct report *r, const char *data, size_t len)
     if (!json_find(data, len, names, found, 2)) {
         return false;
     }
+    r->has_run |= json_string_is(found[0], "output") || json_string_is(found[0], "memory");
     if (!json_is_string(found[1])) {
         return true;
     }
@@ -353,6 +354,7 @@ static bool take_status(struct report *r, const char *data, size_t len)
 
 bool report_event(struct report *r, enum sg_out kind, const char *data, size_t len)
 {
+    r->has_run |= kind != SG_OUT_STATUS;
     switch (kind) {
     case SG_OUT_LOG_OUT:
     case SG_OUT_LOG_ERR:

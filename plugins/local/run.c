@@ -454,10 +454,22 @@ static int conclude(struct run *run, struct sg_error *err)
     }
 }
 
-/* A note beside a run that itself went well. */
+/* A flood need not have a text: then this alone tells whose limit it was. */
+static int tell_flood(const struct run *run, struct sg_error *err)
+{
+    static const char json[] = "{\"state\":\"output\"}";
+    return run->request->sink->event(run->request->sink->ctx, SG_OUT_STATUS, json, sizeof json - 1,
+                                     err);
+}
+
+/* What is to be known beside the output of a run that finished. */
 static int give_notes(struct run *run, struct sg_error *err)
 {
     char json[160];
+    int result = run->why == STOP_FLOOD && run->finished ? tell_flood(run, err) : 0;
+    if (result != 0) {
+        return result;
+    }
     if (!run->box->memory_killed || run->box->end != END_NONE) {
         return 0;
     }

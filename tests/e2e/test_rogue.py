@@ -2,7 +2,7 @@
 and whose doing it was, others are served, and nothing is left."""
 import pathlib
 
-from client import Wire, body_of, chat
+from client import Wire, body_of, chat, request
 from harness import BUILD, E2E, in_parallel, main, poll
 from test_operations import metrics
 from upstream import answer, code
@@ -11,7 +11,8 @@ FOLDER = str(BUILD / "tests" / "e2e")
 
 
 class Rogue(E2E):
-    def rogue(self, upstream, chain=None, server=None, run_timeout="60s", opens="good", **sections):
+    def rogue(self, upstream, chain=None, server=None, run_timeout="60s", opens="good", handle="good",
+              **sections):
         self.gate = pathlib.Path(self.path("gate"))
         self.rogue_journal = pathlib.Path(self.path("rogue.journal"))
         self.addCleanup(self.gate.touch)  # a failed test lets go of what blocks, too
@@ -19,7 +20,7 @@ class Rogue(E2E):
         hook = {**own, "sandbox": "cell", "search": "finder"}
         chain = [hook if one == "rogue" else one for one in chain or ["rogue"]]
         return self.serve(upstream, server={"plugin_path": [FOLDER], **(server or {})}, interceptors=chain,
-                          sandboxes=[{**own, "name": "cell", "run_timeout": run_timeout}],
+                          sandboxes=[{**own, "name": "cell", "run_timeout": run_timeout, "handle": handle}],
                           searches=[{**own, "name": "finder"}], **sections)
 
     def lines(self, what=""):
@@ -37,6 +38,10 @@ class Rogue(E2E):
     def check_nothing_held(self, gateway):
         poll(lambda: metrics(gateway)["sandgate_memory_held_bytes"] == 0, "no bytes to be held")
         poll(lambda: metrics(gateway)["sandgate_worker_tasks"] == 0, "no thread to be busy")
+
+    def check_gone(self, gateway):
+        poll(lambda: len(self.lines("destroy")) == len(self.lines("create")) > 0, "every container to be deleted")
+        self.check_nothing_held(gateway)
 
 
 class Hooks(Rogue):
@@ -138,10 +143,6 @@ class Sandboxes(Rogue):
         chain = [{"plugin": "code_interpreter", "sandbox": "cell"}]
         return self.rogue(upstream, chain=chain, **options), upstream
 
-    def check_gone(self, gateway):
-        poll(lambda: len(self.lines("destroy")) == len(self.lines("create")) > 0, "every container to be deleted")
-        self.check_nothing_held(gateway)
-
     def test_codes_that_are_none(self):
         for word, message in (("odd", "'run' returned 4711, which is no code"),
                               ("mute", "'run' returned DENIED and gave no message"),
@@ -170,6 +171,55 @@ class Sandboxes(Rogue):
         poll(lambda: self.lines("destroy"), "the container to be deleted")
         self.open_gate(gateway)
         self.check_gone(gateway)
+
+
+class Handles(Rogue):
+    """What create() may emit as a handle. The journal of a plugin has a line for each create() and destroy()."""
+
+    def handled(self, handle, turns=1, **options):
+        turns = [turn for i in range(turns) for turn in (code("hello", f"c{i}"), answer("told"))]
+        upstream = self.upstream(*turns)
+        return self.rogue(upstream, chain=[{"plugin": "code_interpreter", "sandbox": "cell"}], handle=handle,
+                          **options), upstream
+
+    def results(self, upstream):
+        return [m["content"] for r in upstream.requests for m in r.json["messages"] if m["role"] == "tool"]
+
+    def test_a_handle_that_is_none_makes_no_container(self):
+        for handle in ("none", "long", "nul"):
+            with self.subTest(handle):
+                gateway, upstream = self.handled(handle)
+                self.assertEqual(chat(gateway, "x").text, "told")
+                self.assertEqual(self.results(upstream), ["[sandbox unavailable] The sandbox could not be made."])
+                line = gateway.wait_event("container_create_failed")
+                self.assertEqual(line["error"],
+                                 "sandbox 'cell': create() gave no handle of 1 to 4096 bytes without NUL")
+                self.check_nothing_held(gateway)
+
+    def test_a_handle_may_be_long_and_of_any_bytes_and_many_are_one(self):
+        for handle in ("longest", "odd", "many"):
+            with self.subTest(handle):
+                gateway, upstream = self.handled(handle)
+                self.assertEqual(chat(gateway, "x", stream=True).stream_text, "told")
+                self.assertEqual(self.results(upstream), ["ran"])
+                self.check_gone(gateway)
+                self.assertEqual(len(self.lines("create")), 1)
+                for piece in ("\x1b", "hhhhhhhhhh", "\\x1b"):
+                    self.assertNotIn(piece, gateway.log(), "a handle is a secret")
+
+    def test_a_handle_that_another_container_has_is_refused(self):
+        gateway, upstream = self.handled("twice", turns=4)
+        for session in ("a", "b", "a"):
+            self.assertEqual(chat(gateway, "x", session).text, "told")
+        self.assertEqual(self.results(upstream), ["ran", "[sandbox unavailable] The sandbox could not be made.", "ran"])
+        line = gateway.wait_event("container_create_failed")
+        self.assertEqual(line["error"], "sandbox 'cell': create() gave the handle of another container")
+        self.assertEqual(self.lines("destroy"), [], "it is the first one's")
+        reply = request(gateway, "DELETE", "/v1/sessions/a")
+        self.assertEqual(reply.status, 200, reply.body)
+        poll(lambda: self.lines("destroy"), "the first one to be deleted")
+        self.assertEqual(chat(gateway, "x", "b").text, "told")
+        self.assertEqual(self.results(upstream)[-1], "ran", "it is free again")
 
 
 class Start(Rogue):

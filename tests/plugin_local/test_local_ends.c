@@ -278,6 +278,23 @@ static void flood_body(void)
     expect_end(SG_E_GONE, "local (box): the code printed more than 64MiB, did not react to the "
                           "interrupt and was killed; variables and files are gone");
     box_again();
+    /* Packets without text are no less of a flood, though nothing of it is shown. */
+    exec_for("import os, socket, time\n"
+             "ends = [int(f) for f in os.listdir('/proc/self/fd')\n"
+             "        if os.path.exists('/proc/self/fd/' + f) and\n"
+             "        os.readlink('/proc/self/fd/' + f).startswith('socket:')]\n"
+             "end = socket.socket(fileno=os.dup(ends[0]))\n"
+             "try:\n"
+             "    while True:\n"
+             "        try: end.send(bytes(1000))\n"
+             "        except BlockingIOError: time.sleep(0.0001)\n"
+             "except KeyboardInterrupt: pass",
+             60000);
+    EXPECT_TEXT(o.all.data, "[status]{\"state\":\"output\"}");
+    expect_end(SG_E_LIMIT,
+               "local (box): the code printed more than 64MiB and was interrupted; variables are "
+               "kept");
+    expect_alive();
 }
 
 static void a_flood_of_output_is_dropped_and_stopped(void)

@@ -466,6 +466,23 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
     fixture_free(&f);
 }
 
+static void at_its_limit(const char *status, const char *expected)
+{
+    struct event event = {SG_OUT_STATUS, status, 0};
+    struct fixture f = fixture_new(NULL);
+    f.call->run_result = SG_E_LIMIT;
+    f.call->run_message = "it is full";
+    CU_ASSERT_EQUAL(run(&f, &event, 1), 0);
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), expected);
+    fixture_free(&f);
+}
+
+static void a_limit_is_the_runs_own_where_a_status_says_so(void)
+{
+    at_its_limit("{\"state\":\"output\"}", "[output limit] it is full");
+    at_its_limit("{\"state\":\"waiting\"}", "[sandbox unavailable] it is full");
+}
+
 static void a_failure_without_output_is_only_its_label(void)
 {
     struct fixture f = fixture_new(NULL);
@@ -553,6 +570,7 @@ static const struct test tests[] = {
     TEST(code_arrives_as_it_was_written),
     TEST(the_configured_time_is_asked_for),
     TEST(a_failed_run_is_a_labelled_text_and_no_failure),
+    TEST(a_limit_is_the_runs_own_where_a_status_says_so),
     TEST(a_failure_without_output_is_only_its_label),
     TEST(a_cancelled_run_is_handed_back_and_tells_nothing),
     TEST(a_client_that_left_ends_the_run_at_the_next_event),

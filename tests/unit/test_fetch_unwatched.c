@@ -1,25 +1,9 @@
-/* When the kernel gives no more watches for descriptors, as others of the same user can bring about: event_add() is
- * wrapped by the linker and refuses. Fetches go on, by looking, and waits say why they cannot be. */
+/* When the kernel gives no more watches for descriptors (unwatched_fixture.h), fetches go on, by looking, and waits say
+ * that they cannot be. */
 #include "fetch_fixture.h"
+#include "unwatched_fixture.h"
 
-#include <event2/event.h>
 #include <sys/socket.h>
-
-static bool refuses; /* on the loop's thread only */
-static size_t refused;
-
-int __real_event_add(struct event *event, const struct timeval *after);
-int __wrap_event_add(struct event *event, const struct timeval *after);
-
-int __wrap_event_add(struct event *event, const struct timeval *after)
-{
-    if (refuses && event_get_fd(event) >= 0) {
-        refused++;
-        errno = ENOSPC;
-        return -1;
-    }
-    return __real_event_add(event, after);
-}
 
 static void fetch_body(void)
 {

@@ -429,69 +429,6 @@ static void a_replacement_that_fails_says_so_and_the_next_run_tries_again(void)
     world_test(gone_again_and_again);
 }
 
-/* ---- the provider's life ---- */
-
-static void touched(void)
-{
-    struct client *client = client_with(1, "a", "s");
-    while (seen(&world.touches) == 0) { /* once half an idle time has passed, a use pushes it on */
-        CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
-    }
-    CU_ASSERT_EQUAL(world.touched_ms, 20 + 60000 + 60000);
-    int runs = seen(&world.runs), touches = seen(&world.touches);
-    CU_ASSERT_TRUE(touches <= runs);
-    client_free(client);
-}
-
-static void b57_use_pushes_the_providers_life_of_it_on(void)
-{
-    world_open();
-    world.options.idle_timeout_ms = 20;
-    world_run(touched);
-    world_close();
-}
-
-static void not_touched(void)
-{
-    struct client *client = client_with(1, "a", "s");
-    for (int i = 0; i < 50; i++) {
-        CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
-    }
-    CU_ASSERT_EQUAL(seen(&world.touches), 0);
-    client_free(client);
-}
-
-static void a_life_that_is_still_long_is_not_pushed_on_at_each_run(void)
-{
-    world_test(not_touched);
-}
-
-static void kept_in_use(void)
-{
-    struct client *client = client_with(0, "a", "s");
-    for (int i = 0; i < 200; i++) { /* far longer than the idle time; the timer fires all along */
-        CU_ASSERT_EQUAL(client_run(client, "ok"), 0);
-    }
-    CU_ASSERT_EQUAL(seen(&world.creates), 1);
-    client_free(client);
-    while (logged("event=container_expired") == 0) { /* C065: either in time, or a fresh one */
-        struct client *again = client_with(1, "a", "s");
-        CU_ASSERT_EQUAL(client_run(again, "ok"), 0);
-        client_free(again);
-        if (seen(&world.runs) > 400) {
-            wait_for(logged("event=container_expired") > 0);
-        }
-    }
-}
-
-static void c065_a_session_in_use_never_expires(void)
-{
-    world_open();
-    world.options.idle_timeout_ms = 1;
-    world_run(kept_in_use);
-    world_close();
-}
-
 /* ---- everything at once ---- */
 
 static void chaos(void)
@@ -556,9 +493,6 @@ static const struct test tests[] = {
     TEST(an_ephemeral_container_is_replaced_likewise),
     TEST(who_waits_for_a_turn_in_a_container_that_ends_gets_a_new_one),
     TEST(a_replacement_that_fails_says_so_and_the_next_run_tries_again),
-    TEST(b57_use_pushes_the_providers_life_of_it_on),
-    TEST(a_life_that_is_still_long_is_not_pushed_on_at_each_run),
-    TEST(c065_a_session_in_use_never_expires),
     TEST(whatever_happens_no_container_is_left),
 };
 

@@ -455,7 +455,41 @@ static void waiting_with_a_lock_is_caught(void)
     close(fds[1]);
 }
 
+/* ---- the tests themselves ---- */
+
+static void fail_fatally(void *arg)
+{
+    (void)arg;
+    CU_ASSERT_EQUAL_FATAL(1 + 1, 3);
+    buf_puts(&record, "went on");
+}
+
+static void a_fatal_assertion_in_a_fiber_ends_the_program(void)
+{
+    int fds[2], status = 0;
+    char text[512] = "";
+    CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
+    fflush(stdout); /* else the child says it again */
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(20); /* or it hangs */
+        (void)dup2(fds[1], 2);
+        begin();
+        start("fails", fail_fatally, NULL);
+        run_to_end();
+        _exit(0);
+    }
+    close(fds[1]);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_TRUE(WIFEXITED(status));
+    CU_ASSERT_EQUAL(WEXITSTATUS(status), 1);
+    CU_ASSERT(read(fds[0], text, sizeof text - 1) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "CU_ASSERT_EQUAL_FATAL(1 + 1,3) failed in a fiber"));
+    close(fds[0]);
+}
+
 static const struct test tests[] = {
+    TEST(a_fatal_assertion_in_a_fiber_ends_the_program),
     TEST(yielding_fibers_take_turns),
     TEST(registers_survive_a_switch),
     TEST(a_stack_can_be_used_down_to_its_guard),

@@ -18,7 +18,7 @@
  *
  * What each minor added:
  *   1.0  the first.
- *   1.1  sg->identity().
+ *   1.1  sg->identity(), the state "output" of a run.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -81,7 +81,8 @@ enum sg_out {
     SG_OUT_HIT =
         8, /* a search hit: {"title": "…", "url": "…", "snippet": "…", "date": "…" or null} */
     /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"}. Of run(): state "memory" if processes of the
-     * code were killed for their memory and the run went on; its note is told to the model. */
+     * code were killed for their memory and the run went on; its note is told to the model. State
+     * "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was emitted. */
     SG_OUT_STATUS = 9,
     SG_OUT_MODEL = 10, /* tool call: what the model is told; several are joined */
     SG_OUT_EXCEPTION =

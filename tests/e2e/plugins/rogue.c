@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ODD = 4711 };
+enum { ODD = 4711, HANDLE_MAX = 4096, MANY = 20000 };
 
 struct config {
-    const char *gate, *journal, *open;
+    const char *gate, *journal, *open, *handle;
 };
 
 static const struct sg_option options[] = {
@@ -31,6 +31,12 @@ static const struct sg_option options[] = {
      .def = "good",
      .choices = "good|refuse|odd|mute|claim",
      .help = "What open() does."},
+    {.name = "handle",
+     .type = SG_CHOICE,
+     SG_FIELD(struct config, handle),
+     .def = "good",
+     .choices = "good|none|long|longest|nul|odd|twice|many",
+     .help = "What create() emits."},
     {0},
 };
 
@@ -177,9 +183,35 @@ static int tool_call(void *self, struct sg_call *call, const char *json, size_t 
 static int sandbox_create(void *self, struct sg_call *call, const struct sg_sandbox_spec *spec,
                           struct sg_error *err)
 {
-    (void)spec;
+    const char *kind = ((const struct config *)self)->handle;
+    char handle[HANDLE_MAX + 1];
+    memset(handle, 'h', sizeof handle);
     journal(self, "create", "");
-    return sg->emit(call, SG_OUT_HANDLE, "rogue", 5, err);
+    if (strcmp(kind, "none") == 0) {
+        return 0;
+    }
+    if (strcmp(kind, "twice") == 0) {
+        return sg->emit(call, SG_OUT_HANDLE, "same", 4, err);
+    }
+    if (strcmp(kind, "long") == 0) {
+        return sg->emit(call, SG_OUT_HANDLE, handle, HANDLE_MAX + 1, err);
+    }
+    if (strcmp(kind, "longest") == 0) {
+        return sg->emit(call, SG_OUT_HANDLE, handle, HANDLE_MAX, err);
+    }
+    if (strcmp(kind, "nul") == 0) {
+        return sg->emit(call, SG_OUT_HANDLE, "a\0b", 3, err);
+    }
+    if (strcmp(kind, "odd") == 0) {
+        static const char odd[] = "\xff\r\n%s\x1b[2J\"'\\";
+        return sg->emit(call, SG_OUT_HANDLE, odd, sizeof odd - 1, err);
+    }
+    int rc = sg->emit(call, SG_OUT_HANDLE, spec->label, strlen(spec->label), err);
+    for (int i = 0; rc == 0 && i < MANY && strcmp(kind, "many") == 0; i++) {
+        int len = snprintf(handle, sizeof handle, "%s-%d", spec->label, i);
+        rc = sg->emit(call, SG_OUT_HANDLE, handle, (size_t)len, err);
+    }
+    return rc;
 }
 
 static int sandbox_run(void *self, struct sg_call *call, const char *handle,

@@ -2,6 +2,8 @@
  * the loop for ever. */
 #include <sandgate/plugin.h>
 
+#include <string.h>
+
 static int open_spinner(const void *config, struct sg_call *call, void **ret_self,
                         struct sg_error *err)
 {
@@ -12,8 +14,8 @@ static int open_spinner(const void *config, struct sg_call *call, void **ret_sel
 static int create(void *self, struct sg_call *call, const struct sg_sandbox_spec *spec,
                   struct sg_error *err)
 {
-    (void)self, (void)spec;
-    return sg->emit(call, SG_OUT_HANDLE, "spinner", 7, err);
+    (void)self;
+    return sg->emit(call, SG_OUT_HANDLE, spec->label, strlen(spec->label), err);
 }
 
 static int run(void *self, struct sg_call *call, const char *handle, const struct sg_run *wanted,
