@@ -13,7 +13,8 @@ static const struct sg_option options[] = {
      .def = "16KiB",
      .min = "1KiB",
      .max = "1MiB",
-     .help = "How much of a run's output the model is shown; head and tail are kept."},
+     .help =
+         "How much of a run's output, or of a file, the model is shown; head and tail are kept."},
     {.name = "timeout",
      .type = SG_DURATION,
      SG_FIELD(struct config, timeout),
@@ -114,7 +115,9 @@ static const struct sg_interceptor_ops operations = {.tools = tools};
 
 static const struct sg_plugin plugin = {
     .name = "code_interpreter",
-    .help = "Answers the hosted code interpreter: Python with state, over the calls of a session.",
+    .help = "Answers the hosted code interpreter and code execution: Python with state, shell "
+            "commands, "
+            "and a text editor, in one container.",
     .options = options,
     .config_size = sizeof(struct config),
     .open = open_instance,
