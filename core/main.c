@@ -60,18 +60,20 @@ static const struct command commands[] = {
      "Checks the file and the plugins that it names, all problems at once; opens nothing.\n",
      command_check, "c", ARGUMENT_NONE},
     {"run",
-     "usage: sandgate run --sandbox NAME [--config FILE] [CODE | FILE | -]\n"
+     "usage: sandgate run --sandbox NAME [--config FILE] [--language NAME] [CODE | FILE | -]\n"
      "\n"
      "Runs code in a fresh container of a configured sandbox and deletes the container. The code "
      "is\n"
      "the argument, the file of that name if there is one, or standard input.\n"
      "  --sandbox NAME  an entry of 'sandboxes'\n"
      "  --config FILE   default config.yaml; checked as a whole, but only this sandbox is opened\n"
+     "  --language NAME python (the default), or bash: a shell command\n"
      "\n"
-     "Exit codes: 0; 1 the code raised; 2 the command line is wrong (no sandbox of that name,\n"
-     "code that cannot be read); 3 the sandbox or the configuration file failed; 128 and the\n"
+     "Exit codes: 0; 1 the code raised, or the command's exit status was not 0; 2 the command\n"
+     "line is wrong (no sandbox of that name, code that cannot be read); 3 the sandbox or the "
+     "configuration file failed; 128 and the\n"
      "signal's number, when it was interrupted.\n",
-     command_run, "cs", ARGUMENT_OPTIONAL},
+     command_run, "csg", ARGUMENT_OPTIONAL},
     {"keygen",
      "usage: sandgate keygen [--name NAME]\n"
      "\n"
@@ -122,11 +124,12 @@ static int parse(const struct command *command, int argc, char **argv, struct co
                                             {"plugin-path", required_argument, NULL, 'p'},
                                             {"name", required_argument, NULL, 'n'},
                                             {"sandbox", required_argument, NULL, 's'},
+                                            {"language", required_argument, NULL, 'g'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     opterr = 0;
     int option;
-    while ((option = getopt_long(argc, argv, ":c:l:p:n:s:h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":c:l:p:n:s:g:h", options, NULL)) != -1) {
         if (option > 'a' && option != 'h' && strchr(command->options, option) == NULL) {
             return usage_error(command->name, "takes no option", name_of(options, option));
         }
@@ -145,6 +148,9 @@ static int parse(const struct command *command, int argc, char **argv, struct co
             break;
         case 's':
             line->sandbox = optarg;
+            break;
+        case 'g':
+            line->language = optarg;
             break;
         case 'h':
             fputs(command->help, stdout);

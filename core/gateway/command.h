@@ -6,8 +6,8 @@
 #include "gateway/config.h"
 
 struct command_line {
-    const char *config;                                /* never NULL */
-    const char *listen, *plugin_path, *name, *sandbox; /* NULL: not given */
+    const char *config;                                           /* never NULL */
+    const char *listen, *plugin_path, *name, *sandbox, *language; /* NULL: not given */
     const char *argument;
 };
 

@@ -28,8 +28,9 @@ enum {
 
 struct job { /* one run */
     const struct sandbox *sandbox;
+    const char *language; /* NULL: python */
     struct str code;
-    bool has_raised;
+    bool has_raised; /* or it is a command that failed */
 };
 
 /* ---- the code ---- */
@@ -175,6 +176,25 @@ void run_put_exception(struct str exception_json, struct buf *out)
     arena_free(arena);
 }
 
+/* {"state":"exited","code":N}, of a shell command. */
+static bool says_failure(struct str status_json)
+{
+    struct arena *arena = arena_new(0);
+    struct json_text status;
+    struct sg_error ignored = {0};
+    int64_t code = 0;
+    if (json_scan(status_json, arena, &status, &ignored) == 0 &&
+        str_is(member_text(&status, "state", arena), "exited")) {
+        const struct json_member *member =
+            json_find_type(status.members, status.count, "code", JSON_NUMBER);
+        if (member != NULL) {
+            (void)json_int_of(member->value, &code); /* what is none leaves it at 0 */
+        }
+    }
+    arena_free(arena);
+    return code != 0;
+}
+
 static int on_event(void *ctx, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
     struct job *job = ctx;
@@ -192,6 +212,9 @@ static int on_event(void *ctx, enum sg_out kind, const void *data, size_t len, s
         job->has_raised = true;
         run_put_exception(given, &text);
         return put(STDERR_FILENO, buf_str(&text), err);
+    case SG_OUT_STATUS:
+        job->has_raised = job->has_raised || says_failure(given);
+        return 0;
     default:
         return 0; /* files go with the container */
     }
@@ -205,7 +228,8 @@ static int run_in_container(struct life *life, struct job *job, struct sg_error 
                            .sandbox = job->sandbox,
                            .request_id = "run",
                            .deadline = DEADLINE_NONE};
-    struct sg_run run = {.code = job->code.data,
+    struct sg_run run = {.language = job->language,
+                         .code = job->code.data,
                          .code_len = job->code.len,
                          .timeout_ms = job->sandbox->run_timeout_ms};
     struct sg_sink sink = {on_event, job};
@@ -259,9 +283,10 @@ static const struct sandbox *choose_sandbox(const struct config *config, const c
     return NULL;
 }
 
-static int run_with(struct config *config, const struct sandbox *sandbox, struct str code)
+static int run_with(struct config *config, const struct sandbox *sandbox, const char *language,
+                    struct str code)
 {
-    struct job job = {.sandbox = sandbox, .code = code};
+    struct job job = {.sandbox = sandbox, .language = language, .code = code};
     struct life life = {.gateway = {.config = config},
                         .signal_fd = -1,
                         .instances = &sandbox->instance,
@@ -288,7 +313,8 @@ int command_run(const struct command_line *line)
     const struct sandbox *sandbox = choose_sandbox(config, line->sandbox);
     int result = sandbox == NULL ? EXIT_USAGE : read_code(line->argument, &code);
     if (result == 0) {
-        result = run_with(config, sandbox, code.data != NULL ? buf_str(&code) : STR(""));
+        result =
+            run_with(config, sandbox, line->language, code.data != NULL ? buf_str(&code) : STR(""));
     }
     config_free(config);
     return result;

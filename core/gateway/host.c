@@ -40,7 +40,7 @@ static const char *without_names(const struct instance *instance, const char *me
 /* What the model, and so the client, is told of a failure. Of a run a plugin's own words are passed on, if they say how
  * the code ended. */
 struct failure_texts {
-    bool tells_ends, tells_limits;
+    bool tells_ends, tells_limits, tells_files;
     const char *limit, *timeout, *other; /* where they are not */
 };
 
@@ -59,16 +59,37 @@ static const struct failure_texts run_with_output_texts = {
     .tells_limits = true, /* behind output it is the run that was at a limit */
     .other = "The sandbox failed.",
 };
+static const struct failure_texts language_texts = {
+    .other = "The sandbox cannot run this language.",
+};
+static const struct failure_texts file_texts = {
+    .tells_ends = true,
+    .tells_limits = true,
+    .tells_files = true,
+    .other = "The sandbox failed.",
+};
 static const struct failure_texts search_texts = {
     .limit = "The search is used too often at the moment.",
     .timeout = "The search took too long.",
     .other = "The search failed.",
 };
 
+/* There is none, or it is a folder: the model's mistake, and nobody's failure. */
+static bool is_of_file(const struct failure_texts *texts, int code)
+{
+    return texts->tells_files && (code == SG_E_NOT_FOUND || code == SG_E_INVALID);
+}
+
+static enum sg_level level_of(const struct failure_texts *texts, int code)
+{
+    return is_of_file(texts, code) ? SG_DEBUG : code == SG_E_TIMEOUT ? SG_INFO : SG_WARN;
+}
+
 static bool is_told(const struct failure_texts *texts, int code)
 {
     bool is_end = code == SG_E_TIMEOUT || code == SG_E_GONE || code == SG_E_GONE_BEFORE;
-    return (texts->tells_ends && is_end) || (texts->tells_limits && code == SG_E_LIMIT);
+    return (texts->tells_ends && is_end) || (texts->tells_limits && code == SG_E_LIMIT) ||
+           is_of_file(texts, code);
 }
 
 static const char *general_text(const struct failure_texts *texts, int code)
@@ -85,7 +106,7 @@ static int report(struct request *r, const struct instance *instance, const char
         return err->code;
     }
     struct log_line line;
-    log_begin(&line, err->code == SG_E_TIMEOUT ? SG_INFO : SG_WARN, "service_failed");
+    log_begin(&line, level_of(texts, err->code), "service_failed");
     log_text(&line, "request", r->id);
     log_text(&line, "operation", operation);
     log_text(&line, "error", error_code_name(err->code));
@@ -126,8 +147,8 @@ static int take_lease(struct request *r, struct sg_error *err)
     }
     count_sandbox_error(r, rc);
     rc = report(r, sandbox->instance, "create", &create_texts, err);
-    if (rc == SG_E_TIMEOUT || rc == SG_E_GONE || rc == SG_E_GONE_BEFORE) {
-        err->code = SG_E_UNAVAILABLE; /* else it would read as the end of code that has not run */
+    if (rc != SG_E_CANCELLED && rc != SG_E_LIMIT) {
+        err->code = SG_E_UNAVAILABLE; /* else it would read as the end of what has not begun */
     }
     return err->code;
 }
@@ -192,6 +213,15 @@ static bool gave_up(int code)
     return code == SG_E_CANCELLED || code == SG_E_TIMEOUT;
 }
 
+static const struct failure_texts *texts_of_run(const struct sg_run *run,
+                                                const struct loss_sink *sink, int code)
+{
+    if (code == SG_E_INVALID && run->language != NULL && strcmp(run->language, "python") != 0) {
+        return &language_texts;
+    }
+    return code == SG_E_LIMIT && sink->has_output ? &run_with_output_texts : &run_texts;
+}
+
 static int run_code(struct sg_call *call, const struct sg_run *wanted, const struct sg_sink *to,
                     struct sg_error *err)
 {
@@ -216,36 +246,89 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
     }
-    return rc == 0
-               ? 0
-               : report(r, sandbox_instance(r), "run",
-                        rc == SG_E_LIMIT && sink.has_output ? &run_with_output_texts : &run_texts,
-                        err);
+    return rc == 0 ? 0 : report(r, sandbox_instance(r), "run", texts_of_run(&run, &sink, rc), err);
+}
+
+/* ---- files ---- */
+
+/* Whose request it is, and its container. A sandbox that has no such function is asked for none: `is_offered`. */
+static int files_begin(struct sg_call *call, bool (*is_offered)(const struct sg_sandbox_ops *),
+                       struct request **ret, struct sg_error *err)
+{
+    int rc = request_of(call, ret, err);
+    const struct sandbox *sandbox = rc == 0 ? (*ret)->active_tool->interceptor->sandbox : NULL;
+    if (sandbox != NULL && !is_offered(sandbox->instance->plugin->sandbox)) {
+        return sandbox_without_files(sandbox, err);
+    }
+    return rc == 0 ? take_lease(*ret, err) : rc;
+}
+
+static int files_end(struct request *r, const char *operation, int rc, struct sg_error *err)
+{
+    if (!is_of_file(&file_texts, rc)) {
+        count_sandbox_error(r, rc);
+    }
+    return rc == 0 ? 0 : report(r, sandbox_instance(r), operation, &file_texts, err);
+}
+
+static bool offers_put(const struct sg_sandbox_ops *ops)
+{
+    return ops->put != NULL;
 }
 
 static int file_put(struct sg_call *call, const char *path, const void *data, size_t len,
                     struct sg_error *err)
 {
     struct request *r;
-    int rc = sandbox_begin(call, &r, err);
-    return rc == 0 ? lease_file_put(r->lease, path, data, len, &r->files_put, err) : rc;
+    int rc = files_begin(call, offers_put, &r, err);
+    return rc != 0 ? rc
+                   : files_end(r, "put",
+                               lease_file_put(r->lease, path, data, len, &r->files_put, err), err);
+}
+
+/* Reading: what is passed on begins with the word that earlier files were lost, if they were. */
+static int files_read(struct request *r, const char *operation,
+                      int (*read)(struct lease *, const char *, const struct sg_sink *,
+                                  struct sg_error *),
+                      const char *path, const struct sg_sink *to, struct sg_error *err)
+{
+    struct loss_sink sink = {.request = r, .to = to};
+    struct sg_sink passing = {pass_event, &sink};
+    int rc = read(r->lease, path, to == NULL ? NULL : &passing, err);
+    struct sg_error ignored = {0};
+    if (to != NULL && rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
+        return rc != 0 ? rc : ignored.code;
+    }
+    return files_end(r, operation, rc, err);
+}
+
+static bool offers_get(const struct sg_sandbox_ops *ops)
+{
+    return ops->get != NULL;
 }
 
 static int file_get(struct sg_call *call, const char *path, const struct sg_sink *sink,
                     struct sg_error *err)
 {
     struct request *r;
-    int rc = sandbox_begin(call, &r, err);
-    return rc == 0 ? lease_file_get(r->lease, path, sink, err) : rc;
+    int rc = files_begin(call, offers_get, &r, err);
+    return rc == 0 ? files_read(r, "get", lease_file_get, path, sink, err) : rc;
+}
+
+static bool offers_list(const struct sg_sandbox_ops *ops)
+{
+    return ops->list != NULL;
 }
 
 static int file_list(struct sg_call *call, const char *path, const struct sg_sink *sink,
                      struct sg_error *err)
 {
     struct request *r;
-    int rc = sandbox_begin(call, &r, err);
-    return rc == 0 ? lease_file_list(r->lease, path, sink, err) : rc;
+    int rc = files_begin(call, offers_list, &r, err);
+    return rc == 0 ? files_read(r, "list", lease_file_list, path, sink, err) : rc;
 }
+
+/* ---- search ---- */
 
 static int invoke_search(const struct instance *instance, struct sg_call *call, void *arguments,
                          struct sg_error *err)

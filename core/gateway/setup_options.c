@@ -136,7 +136,9 @@ const struct sg_option interceptor_options[] = {
     {.name = "tool_name",
      .type = SG_STRING,
      SG_FIELD(struct interceptor_text, tool_name),
-     .help = "Another name for the function that the model sees."},
+     .help = "Another name for the function that the model sees; of several tools, for the first "
+             "hosted "
+             "one."},
     {.name = "show_runs",
      .type = SG_BOOL,
      SG_FIELD(struct interceptor_text, show_runs),

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/collected.h"
 #include "gateway/metrics.h"
 
 #include <stdio.h>
@@ -14,7 +15,6 @@ static const char limit_text[] = "[limit reached: answer with what you have]";
 
 enum {
     MODEL_TEXT_BYTES_MAX = 1024 * 1024,
-    OUTPUTS_MAX = 4096,
     EMITTED_BYTES_MAX = 2 * LIMIT_TOOL_OUTPUT_BYTES /* what a run may give, and more about it */
 };
 
@@ -36,10 +36,22 @@ static bool offered_always(const struct interceptor *interceptor, struct str mod
     return interceptor->offer == OFFER_ALWAYS;
 }
 
+/* `tool_name` is for the tool by which people know the interceptor: the first that answers a hosted kind, or the first of
+ * all where none does. */
+static const char *tool_name_of(const struct interceptor *interceptor, const struct sg_tool *tool)
+{
+    const struct sg_tool *tools = interceptor->instance->plugin->interceptor->tools, *first = tools;
+    while (first->name != NULL && first->hosted == NULL) {
+        first++;
+    }
+    first = first->name != NULL ? first : tools;
+    return interceptor->tool_name != NULL && tool == first ? interceptor->tool_name : tool->name;
+}
+
 static void offer_tool(struct request *r, const struct interceptor *interceptor,
                        const struct sg_tool *tool)
 {
-    const char *name = interceptor->tool_name != NULL ? interceptor->tool_name : tool->name;
+    const char *name = tool_name_of(interceptor, tool);
     r->tools[r->offers_count] = (struct offered_tool){interceptor, tool};
     r->offers[r->offers_count++] =
         (struct surface_offer){.hosted = str_of(tool->hosted),
@@ -76,63 +88,6 @@ void tools_offer(struct request *r)
                 offer_tool(r, interceptor, tool);
             }
         }
-    }
-}
-
-/* What one call has shown so far. */
-struct collected {
-    struct arena *arena;
-    struct account *account;
-    struct surface_output *outputs;
-    size_t count, cap, bytes;
-    size_t emitted; /* bytes of all kinds, kept or not */
-    struct buf model;
-    bool failed;
-};
-
-static void collect_output(struct collected *c, const struct call_output *output)
-{
-    if (c->count == OUTPUTS_MAX || c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
-        return; /* the model's text says what was cut; this is the client's view of it */
-    }
-    struct sg_error ignored;
-    if (account_take(c->account, output->data.len, &ignored) != 0) {
-        return; /* likewise */
-    }
-    if (c->count == c->cap) {
-        size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
-        struct surface_output *more = arena_get(c->arena, cap * sizeof *more);
-        if (c->count > 0) {
-            memcpy(more, c->outputs, c->count * sizeof *more);
-        }
-        c->outputs = more;
-        c->cap = cap;
-    }
-    c->bytes += output->data.len;
-    c->outputs[c->count++] = (struct surface_output){
-        output->kind, {arena_copy(c->arena, output->data), output->data.len}};
-}
-
-static void collect(struct collected *c, const struct call_output *output)
-{
-    switch (output->kind) {
-    case SG_OUT_MODEL:
-        (void)buf_append_str(&c->model, output->data); /* bounded; the interceptor caps its text */
-        break;
-    case SG_OUT_STATUS:
-        c->failed = c->failed || memmem(output->data.data, output->data.len, "\"failed\"", 8) ||
-                    memmem(output->data.data, output->data.len, "\"invalid\"", 9);
-        break;
-    case SG_OUT_LOG_OUT:
-    case SG_OUT_LOG_ERR:
-    case SG_OUT_RESULT:
-    case SG_OUT_FILE:
-    case SG_OUT_HIT:
-    case SG_OUT_EXCEPTION:
-        collect_output(c, output);
-        break;
-    default:
-        break;
     }
 }
 
@@ -176,8 +131,7 @@ static int tool_follow(struct request *r, struct sg_call *call, struct collected
         if (rc != 0 || follow.is_over) {
             return rc;
         }
-        collect(c, &follow.output);
-        c->emitted += follow.output.data.len + sizeof follow.output;
+        collected_take(c, &follow.output);
         if (c->emitted > EMITTED_BYTES_MAX) { /* it would go on for as long as it may */
             return 0;
         }
@@ -204,7 +158,7 @@ static void tool_failed(struct request *r, const struct offered_tool *tool, stru
     log_text(&line, "error", error_code_name(failure->code));
     log_text(&line, "message", failure->message);
     log_end(&line);
-    c->failed = true;
+    collected_fail(c, SURFACE_REASON_UNAVAILABLE);
     (void)buf_printf(&c->model, "%s[tool unavailable] The tool failed.",
                      c->model.len > 0 ? "\n" : "");
 }
@@ -229,13 +183,11 @@ static bool tool_end(struct request *r, const struct surface_call *call, size_t 
     bool is_over = repeat_is_over(r, call, buf_str(&c->model));
     struct str said = {arena_copy(r->arena, buf_str(&c->model)), c->model.len};
     struct surface_result result = {
-        .status = c->failed ? SURFACE_CALL_FAILED : SURFACE_CALL_COMPLETED,
         .model_text = is_over ? str_of(limit_text) : said,
         .container_id = r->lease != NULL
                             ? str_of(arena_printf(r->arena, "%s", lease_container_id(r->lease)))
-                            : (struct str){0},
-        .outputs = c->outputs,
-        .outputs_count = c->count};
+                            : (struct str){0}};
+    collected_result(c, &result);
     r->route.surface->call_end(r->talk, index, &result, out);
     metrics_tool_call(r->gateway->metrics, r->active_tool->interceptor,
                       c->failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
@@ -259,7 +211,7 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
     int rc = 0;
     if (arguments == NULL || json == NULL) {
         (void)buf_puts(&c.model, "[invalid call] The arguments are too long.");
-        c.failed = true;
+        collected_fail(&c, SURFACE_REASON_INVALID);
     } else {
         *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
         if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {

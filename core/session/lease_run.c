@@ -321,9 +321,9 @@ int lease_run(struct lease *lease, const struct sg_run *run, const struct sg_sin
     return lease_operate(lease, &operation, sink, err);
 }
 
-static int no_files(const struct lease *lease, struct sg_error *err)
+int sandbox_without_files(const struct sandbox *sandbox, struct sg_error *err)
 {
-    return error_set(err, SG_E_INVALID, "sandbox '%s' offers no files", lease->sandbox->name);
+    return error_set(err, SG_E_UNAVAILABLE, "the sandbox '%s' cannot hold files", sandbox->name);
 }
 
 int lease_file_put(struct lease *lease, const char *path, const void *data, size_t len,
@@ -339,7 +339,7 @@ int lease_file_put(struct lease *lease, const char *path, const void *data, size
         .begun = begun,
     };
     return lease->sandbox->instance->plugin->sandbox->put == NULL
-               ? no_files(lease, err)
+               ? sandbox_without_files(lease->sandbox, err)
                : lease_operate(lease, &operation, NULL, err);
 }
 
@@ -349,7 +349,7 @@ int lease_file_get(struct lease *lease, const char *path, const struct sg_sink *
     struct operation operation = {
         .name = "get", .invoke = provider_get, .limit_ms = FILE_MS, .path = path};
     return lease->sandbox->instance->plugin->sandbox->get == NULL
-               ? no_files(lease, err)
+               ? sandbox_without_files(lease->sandbox, err)
                : lease_operate(lease, &operation, sink, err);
 }
 
@@ -359,6 +359,6 @@ int lease_file_list(struct lease *lease, const char *path, const struct sg_sink 
     struct operation operation = {
         .name = "list", .invoke = provider_list, .limit_ms = FILE_MS, .path = path};
     return lease->sandbox->instance->plugin->sandbox->list == NULL
-               ? no_files(lease, err)
+               ? sandbox_without_files(lease->sandbox, err)
                : lease_operate(lease, &operation, sink, err);
 }

@@ -106,10 +106,12 @@ bool lease_take_loss(struct lease *);
 int lease_run(struct lease *, const struct sg_run *, const struct sg_sink *, unsigned *begun,
               struct sg_error *err);
 
+/* A provider without such a function: SG_E_UNAVAILABLE, as sandbox_without_files() says it. */
 int lease_file_put(struct lease *, const char *path, const void *, size_t, unsigned *begun,
                    struct sg_error *err);
 int lease_file_get(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
 int lease_file_list(struct lease *, const char *path, const struct sg_sink *, struct sg_error *err);
+int sandbox_without_files(const struct sandbox *, struct sg_error *err);
 
 /* Gives it back. An ephemeral container is deleted (at once, even while a cancelled run has not returned). Never waits.
  * NULL is fine. */

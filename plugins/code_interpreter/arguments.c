@@ -2,34 +2,66 @@
  * words of its own, so that the next try is a better one. */
 #include "arguments.h"
 
+#include <stdio.h>
 #include <string.h>
 
-struct arguments arguments_read(const char *json, size_t len)
+static bool wrong(struct problem *problem, const char *name, const char *what)
+{
+    snprintf(problem->text, sizeof problem->text, "'%s' %s", name, what);
+    return false;
+}
+
+/* Notes the value; false if the object has the name twice. */
+static bool note(struct argument *wanted, size_t count, struct json_value key,
+                 struct json_value value, struct problem *problem)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!json_string_is(key, wanted[i].name)) {
+            continue;
+        }
+        if (wanted[i].value.data != NULL) {
+            return wrong(problem, wanted[i].name, "is given more than once");
+        }
+        wanted[i].value = value;
+    }
+    return true;
+}
+
+static bool check(struct argument *one, struct problem *problem)
+{
+    static const struct json_value absent = {0};
+    if (!one->is_required && json_is_null(one->value)) {
+        one->value = absent;
+    }
+    if (one->value.data == NULL) {
+        return !one->is_required || wrong(problem, one->name, "is missing");
+    }
+    return one->is_any || json_is_string(one->value) ||
+           wrong(problem, one->name, "is not a string");
+}
+
+bool arguments_read(const char *json, size_t len, struct argument *wanted, size_t count,
+                    struct problem *ret_problem)
 {
     struct json_reader reader = json_reader_of(json, len);
-    struct json_value key, value, code = {0};
-    unsigned found = 0;
+    struct json_value key, value;
+    struct problem repeated = {""};
+    *ret_problem = repeated;
     while (json_next(&reader, &key, &value)) {
-        if (json_string_is(key, "code")) {
-            code = value;
-            found++;
-        }
+        (void)note(wanted, count, key, value, &repeated); /* first of all it must be an object */
     }
     if (reader.problem != NULL) {
-        return (struct arguments){.problem = "the arguments are not a JSON object",
-                                  .problem_at = (size_t)(reader.at - reader.start),
-                                  .problem_why = reader.problem};
+        snprintf(ret_problem->text, sizeof ret_problem->text,
+                 "the arguments are not a JSON object (at byte %zu: %s)",
+                 (size_t)(reader.at - reader.start), reader.problem);
+        return false;
     }
-    if (found == 0) {
-        return (struct arguments){.problem = "'code' is missing"};
+    *ret_problem = repeated;
+    bool is_good = repeated.text[0] == '\0';
+    for (size_t i = 0; is_good && i < count; i++) {
+        is_good = check(&wanted[i], ret_problem);
     }
-    if (found > 1) {
-        return (struct arguments){.problem = "'code' is given more than once"};
-    }
-    if (!json_is_string(code)) {
-        return (struct arguments){.problem = "'code' is not a string"};
-    }
-    return (struct arguments){.code = code};
+    return is_good;
 }
 
 static bool is_space(char c)

@@ -2,7 +2,6 @@
  * may run on a small stack. */
 #include "json.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #define DEPTH_MAX 64
@@ -341,6 +340,23 @@ bool json_string_is(struct json_value string, const char *text)
     struct json_value inside = json_inside(string);
     size_t len = json_decode(&inside, decoded, sizeof decoded);
     return len == strlen(text) && memcmp(decoded, text, len) == 0;
+}
+
+bool json_int(struct json_value value, int64_t *ret)
+{
+    size_t sign = value.len > 0 && value.data[0] == '-';
+    if (value.len == sign || value.len > sign + 15) {
+        return false;
+    }
+    int64_t number = 0;
+    for (size_t i = sign; i < value.len; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9') {
+            return false;
+        }
+        number = number * 10 + (value.data[i] - '0');
+    }
+    *ret = sign != 0 ? -number : number;
+    return true;
 }
 
 bool json_find(const char *text, size_t len, const char *const *names,

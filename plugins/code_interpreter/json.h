@@ -1,10 +1,11 @@
-/* Reading small JSON objects: the arguments of a call, and the events of a run. Strict (RFC 8259), without a tree, in
+/* Reading small JSON: the arguments of a call, and the events of a run. Strict (RFC 8259), without a tree, in
  * constant memory, and with lengths, so that a NUL from \u0000 cuts nothing short. */
 #ifndef CODE_INTERPRETER_JSON_H
 #define CODE_INTERPRETER_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct json_value { /* its bytes within the text, from the first to the last */
     const char *data;
@@ -31,6 +32,11 @@ static inline bool json_is_string(struct json_value value)
     return value.len >= 2 && value.data[0] == '"';
 }
 
+static inline bool json_is_null(struct json_value value)
+{
+    return value.len == 4 && value.data[0] == 'n';
+}
+
 /* What stands between a string's quotes, for json_decode(). */
 static inline struct json_value json_inside(struct json_value string)
 {
@@ -41,6 +47,9 @@ static inline struct json_value json_inside(struct json_value string)
  * written; 0 once *rest is empty. No decoded character is cut in two that came as one escape. A lone surrogate becomes
  * U+FFFD. The whole takes at most as many bytes as it is written with. */
 size_t json_decode(struct json_value *rest, char *out, size_t room);
+
+/* The value as a whole number of at most 15 digits; false if it is none. */
+bool json_int(struct json_value, int64_t *ret);
 
 /* The members of an object that have these names: values[i] for names[i], {NULL, 0} where absent, the last where there
  * are several. False if the text is not one JSON object. */

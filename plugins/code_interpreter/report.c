@@ -50,7 +50,7 @@ static void put(struct report *r, const char *data, size_t len)
     }
 }
 
-static void puts_text(struct report *r, const char *text)
+void report_puts(struct report *r, const char *text)
 {
     put(r, text, strlen(text));
 }
@@ -58,7 +58,7 @@ static void puts_text(struct report *r, const char *text)
 static void end_partial(struct report *r)
 {
     if (r->partial_len > 0) {
-        puts_text(r, "\xEF\xBF\xBD");
+        report_puts(r, "\xEF\xBF\xBD");
         r->partial_len = 0;
     }
 }
@@ -137,7 +137,7 @@ static void put_text(struct report *r, enum sg_out kind, const char *data, size_
             r->partial_kind = kind;
             return;
         }
-        puts_text(r, "\xEF\xBF\xBD");
+        report_puts(r, "\xEF\xBF\xBD");
         at += valid > 0 ? valid : 1;
         from = at;
     }
@@ -148,7 +148,7 @@ static void begin_line(struct report *r)
 {
     end_partial(r);
     if (r->total > 0 && r->last != '\n') {
-        puts_text(r, "\n");
+        report_puts(r, "\n");
     }
 }
 
@@ -168,7 +168,7 @@ static void end_cut(struct report *r, struct json_value rest, const char *mark)
 {
     if (rest.len > 0) {
         r->partial_len = 0;
-        puts_text(r, mark);
+        report_puts(r, mark);
     }
     end_partial(r);
 }
@@ -198,9 +198,9 @@ static bool key_starts(struct json_value key, const char *prefix)
 static void put_unseen(struct report *r, struct json_value key)
 {
     begin_line(r);
-    puts_text(r, "[");
+    report_puts(r, "[");
     put_name(r, key, 64);
-    puts_text(r, ", not shown]");
+    report_puts(r, ", not shown]");
 }
 
 static bool put_result(struct report *r, const char *data, size_t len)
@@ -209,7 +209,7 @@ static bool put_result(struct report *r, const char *data, size_t len)
     struct json_value text;
     if (!json_find(data, len, names, &text, 1)) {
         begin_line(r);
-        puts_text(r, "[a result that cannot be read]");
+        report_puts(r, "[a result that cannot be read]");
         return false;
     }
     bool has_text = json_is_string(text);
@@ -227,6 +227,11 @@ static bool put_result(struct report *r, const char *data, size_t len)
     return true;
 }
 
+void report_name(struct report *r, struct json_value string)
+{
+    put_name(r, string, 256);
+}
+
 static uint64_t number_of(struct json_value value)
 {
     uint64_t number = 0;
@@ -239,7 +244,7 @@ static uint64_t number_of(struct json_value value)
     return number;
 }
 
-static void put_size(struct report *r, uint64_t bytes)
+void report_size(struct report *r, uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB"};
     char text[48];
@@ -253,7 +258,7 @@ static void put_size(struct report *r, uint64_t bytes)
         }
         snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
     }
-    puts_text(r, text);
+    report_puts(r, text);
 }
 
 static bool put_file(struct report *r, const char *data, size_t len)
@@ -262,19 +267,19 @@ static bool put_file(struct report *r, const char *data, size_t len)
     struct json_value found[3];
     begin_line(r);
     if (!json_find(data, len, names, found, 3) || !json_is_string(found[0])) {
-        puts_text(r, "[a file whose name cannot be read]");
+        report_puts(r, "[a file whose name cannot be read]");
         return false;
     }
     if (json_string_is(found[2], "directory")) {
-        puts_text(r, "[folder: ");
-        put_name(r, found[0], 256);
+        report_puts(r, "[folder: ");
+        report_name(r, found[0]);
     } else {
-        puts_text(r, "[file: ");
-        put_name(r, found[0], 256);
-        puts_text(r, ", ");
-        put_size(r, number_of(found[1]));
+        report_puts(r, "[file: ");
+        report_name(r, found[0]);
+        report_puts(r, ", ");
+        report_size(r, number_of(found[1]));
     }
-    puts_text(r, "]");
+    report_puts(r, "]");
     return true;
 }
 
@@ -285,7 +290,7 @@ static bool put_exception(struct report *r, const char *data, size_t len)
     struct json_value found[3];
     begin_line(r);
     if (!json_find(data, len, names, found, 3)) {
-        puts_text(r, "[exception] (without details)");
+        report_puts(r, "[exception] (without details)");
         return false;
     }
     if (json_is_string(found[2])) {
@@ -294,12 +299,12 @@ static bool put_exception(struct report *r, const char *data, size_t len)
         put_text(r, SG_OUT_EXCEPTION, traceback, shown);
         begin_line(r);
     }
-    puts_text(r, "[exception] ");
+    report_puts(r, "[exception] ");
     if (json_is_string(found[0])) {
         put_name(r, found[0], 64);
     }
     if (json_is_string(found[1]) && found[1].len > 2) {
-        puts_text(r, ": ");
+        report_puts(r, ": ");
         char value[DECODE_BYTES / 2];
         struct json_value rest = json_inside(found[1]);
         size_t room = r->shown / 4 < sizeof value ? r->shown / 4 : sizeof value;
@@ -327,9 +332,9 @@ static void keep_note(struct report *r, struct json_value string)
 static void put_note(struct report *r, struct json_value string)
 {
     begin_line(r);
-    puts_text(r, "[");
+    report_puts(r, "[");
     put_name(r, string, NOTE_BYTES);
-    puts_text(r, "]");
+    report_puts(r, "]");
 }
 
 /* Of what the core and the provider say of a run, the model has to know what became of its state and its processes. */
@@ -427,8 +432,9 @@ static size_t copy_label(char *out, size_t len, const char *label, const char *m
     if (len > 0 && out[len - 1] != '\n') {
         out[len++] = '\n';
     }
-    return len + (size_t)snprintf(out + len, MESSAGE_BYTES, "%s %.*s", label, MESSAGE_BYTES - 64,
-                                  message);
+    return len + (size_t)snprintf(out + len, MESSAGE_BYTES, "%s%s%.*s", label,
+                                  message == NULL ? "" : " ", MESSAGE_BYTES - 64,
+                                  message == NULL ? "" : message);
 }
 
 int report_emit(struct report *r, const char *label, const char *message, struct sg_error *err)

@@ -29,6 +29,12 @@ bool report_init(struct report *, struct sg_call *, size_t shown);
  * a line that says so. */
 bool report_event(struct report *, enum sg_out, const char *data, size_t len);
 
+/* Parts of a line that an interceptor says itself: words (UTF-8), a name from outside (a JSON string, cut, and without
+ * what would break the line), a number of bytes. */
+void report_puts(struct report *, const char *text);
+void report_name(struct report *, struct json_value string);
+void report_size(struct report *, uint64_t bytes);
+
 /* Emits the whole as SG_OUT_MODEL. `label` ("[timed out]") and `message` stand at its end, beyond the bound; NULL:
  * none. Nothing at all is "[no output]". */
 int report_emit(struct report *, const char *label, const char *message, struct sg_error *err);

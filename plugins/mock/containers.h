@@ -60,8 +60,13 @@ int container_put(struct containers *, struct container *, const char *path, con
 /* A copy in the call's memory. SG_E_NOT_FOUND. */
 int container_get(struct containers *, struct container *, struct sg_call *, const char *path,
                   const void **ret_data, size_t *ret_len, struct sg_error *err);
-/* The entries right below a folder, each as the JSON of SG_OUT_FILE, each ended by a NUL, into `out`. SG_E_NOT_FOUND
- * where nothing is, but for the working directory. */
+/* Each entry right below a folder, with the lock held. SG_E_NOT_FOUND where nothing is, but for the working directory. */
+typedef void container_entry(void *context, const char *path, size_t path_len, bool is_folder,
+                             size_t size);
+int container_each(struct containers *, struct container *, const char *path, container_entry *,
+                   void *context, struct sg_error *err);
+/* The entries right below a folder, each as the JSON of SG_OUT_FILE, each ended by a NUL, into `out`; as
+ * container_each(). */
 int container_list(struct containers *, struct container *, const char *path, struct text *out,
                    struct sg_error *err);
 

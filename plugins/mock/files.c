@@ -157,15 +157,6 @@ int container_get(struct containers *c, struct container *one, struct sg_call *c
     return 0;
 }
 
-static void put_entry(struct text *out, const char *path, size_t path_len, const char *type,
-                      size_t size)
-{
-    text_puts(out, "{\"path\": ");
-    text_json(out, path, path_len);
-    text_printf(out, ", \"size\": %zu, \"type\": \"%s\"}", size, type);
-    text_put(out, "", 1);
-}
-
 /* True if an earlier file lies in the same folder below `path_len` bytes, so that the folder was listed with it. */
 static bool folder_was_listed(const struct container *one, const struct file *file, size_t folder)
 {
@@ -177,8 +168,8 @@ static bool folder_was_listed(const struct container *one, const struct file *fi
     return false;
 }
 
-int container_list(struct containers *c, struct container *one, const char *path, struct text *out,
-                   struct sg_error *err)
+int container_each(struct containers *c, struct container *one, const char *path,
+                   container_entry *entry, void *context, struct sg_error *err)
 {
     size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
     bool found = len == 0 || strcmp(path, working_directory) == 0;
@@ -191,11 +182,26 @@ int container_list(struct containers *c, struct container *one, const char *path
         size_t name = strcspn(file->path + len + 1, "/");
         size_t end = len + 1 + name;
         if (file->path[end] == '\0') {
-            put_entry(out, file->path, end, "file", file->len);
+            entry(context, file->path, end, false, file->len);
         } else if (!folder_was_listed(one, file, end)) {
-            put_entry(out, file->path, end, "directory", 0);
+            entry(context, file->path, end, true, 0);
         }
     }
     containers_unlock(c);
     return found ? 0 : sg->fail(err, SG_E_NOT_FOUND, "no folder '%s' in the container", path);
+}
+
+static void put_entry(void *context, const char *path, size_t path_len, bool is_folder, size_t size)
+{
+    struct text *out = context;
+    text_puts(out, "{\"path\": ");
+    text_json(out, path, path_len);
+    text_printf(out, ", \"size\": %zu, \"type\": \"%s\"}", size, is_folder ? "directory" : "file");
+    text_put(out, "", 1);
+}
+
+int container_list(struct containers *c, struct container *one, const char *path, struct text *out,
+                   struct sg_error *err)
+{
+    return container_each(c, one, path, put_entry, out, err);
 }

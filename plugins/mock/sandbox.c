@@ -1,4 +1,4 @@
-/* The mock sandbox: containers with a few words of Python, rules, files, and every fault that a real provider has. */
+/* The mock sandbox: containers with a few words of Python and of a shell, rules, files, and every fault that a real provider has. */
 #include "sandbox.h"
 
 #include "mock.h"
@@ -30,6 +30,13 @@ static const struct sg_option rule_options[] = {
      FIELD(error_name),
      .help = "The exception that the code raises at its end."},
     {.name = "error_value", .type = SG_STRING, FIELD(error_value), .help = "Its message."},
+    {.name = "exit",
+     .type = SG_INT,
+     FIELD(exit),
+     .def = "0",
+     .min = "0",
+     .max = "255",
+     .help = "The exit status of a shell command; 0 with error_name: 1."},
     {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time that the run takes."},
     {.name = "fault",
      .type = SG_CHOICE,
@@ -55,7 +62,8 @@ static const struct sg_option options[] = {
      FIELD(rules),
      .fields = rule_options,
      .fields_size = sizeof(struct sandbox_rule),
-     .help = "What code does, first match; code without a rule runs as the few words of Python."},
+     .help = "What code does, first match; without a rule it runs as a few words of Python or a "
+             "shell."},
     {.name = "delay", .type = SG_DURATION, FIELD(delay), .help = "Time that every run takes."},
     {.name = "create_delay", .type = SG_DURATION, FIELD(create_delay), .help = "Time of a create."},
     {.name = "destroy_delay",
@@ -369,7 +377,8 @@ static const struct sg_sandbox_ops operations = {
 
 const struct sg_plugin mock_sandbox = {
     .name = "mock",
-    .help = "A sandbox without Python: a few words of it, rules, and every fault on demand.",
+    .help = "A sandbox without Python: a few words of it and of a shell, rules, and every fault on "
+            "demand.",
     .options = options,
     .config_size = sizeof(struct sandbox_config),
     .open = open_instance,

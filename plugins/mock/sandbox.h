@@ -10,7 +10,7 @@ struct sandbox_rule {
     const char *when; /* first: see patterns_new() */
     const char *output, *errors, *result, *error_name, *error_value, *fault;
     const char *const *files; /* "name" or "name=content" */
-    int64_t delay, times;
+    int64_t delay, times, exit;
     bool image;
 };
 

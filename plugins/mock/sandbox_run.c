@@ -1,26 +1,16 @@
-/* A run in the mock sandbox: by a rule where one fits, else as a few words of Python. Whatever it does, it ends when
+/* A run in the mock sandbox: by a rule where one fits, else as a few words of Python or of a shell. It ends when
  * its time is over, when it is interrupted, when its container is deleted, and when nobody waits any more. */
-#include "sandbox.h"
+#include "activity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE_MS 20      /* how often a waiting run looks whether it shall end */
-#define INTERRUPTED (-1) /* internal: the run ends with a KeyboardInterrupt */
+#define EXIT_INTERRUPTED 130 /* 128 and SIGINT, as a shell says it */
+#define SLICE_MS 20          /* how often a waiting run looks whether it shall end */
 
 static const char pixel[] = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
                             "hgGAWjR9awAAAABJRU5ErkJggg==";
-
-struct activity {
-    struct sandbox *sandbox;
-    struct sg_call *call;
-    struct container *container;
-    const char *handle;
-    int64_t timeout_ms; /* 0: none */
-    int64_t begun_ms;   /* clock_ms() */
-    int64_t slept_ms;   /* what was waited for; the clock may say more */
-};
 
 /* 0, or why the run shall end now. */
 static int check_stop(struct activity *a, struct sg_error *err)
@@ -59,18 +49,25 @@ static int wait_for(struct activity *a, int64_t ms, struct sg_error *err)
     return code;
 }
 
-static int emit(struct activity *a, enum sg_out kind, const char *data, size_t len,
-                struct sg_error *err)
+int activity_emit(struct activity *a, enum sg_out kind, const char *data, size_t len,
+                  struct sg_error *err)
 {
     int code = sg->emit(a->call, kind, data, len, err);
     return code != 0 ? code : check_stop(a, err);
+}
+
+int activity_exit(struct activity *a, int64_t status, struct sg_error *err)
+{
+    TEXT_CLEANUP struct text json = {0};
+    text_printf(&json, "{\"state\": \"exited\", \"code\": %lld}", (long long)status);
+    return sg->emit(a->call, SG_OUT_STATUS, json.data, json.len, err);
 }
 
 static int emit_text(struct activity *a, enum sg_out kind, const struct text *text,
                      struct sg_error *err)
 {
     return text->overflow ? sg->fail(err, SG_E_LIMIT, "the output is too large")
-                          : emit(a, kind, text->data, text->len, err);
+                          : activity_emit(a, kind, text->data, text->len, err);
 }
 
 static int emit_exception(struct activity *a, const char *name, const char *value,
@@ -98,7 +95,7 @@ struct printer {
 static int take_print(void *context, const char *text, size_t len)
 {
     struct printer *printer = context;
-    return emit(printer->activity, SG_OUT_LOG_OUT, text, len, printer->err);
+    return activity_emit(printer->activity, SG_OUT_LOG_OUT, text, len, printer->err);
 }
 
 static int emit_value(struct activity *a, const char *value, size_t len, struct sg_error *err)
@@ -172,6 +169,15 @@ static int emit_rule_exception(struct activity *a, const struct sandbox_rule *ru
                           err);
 }
 
+/* A shell has no exceptions: the same as a line on standard error. */
+static int emit_complaint(struct activity *a, const struct sandbox_rule *rule, struct sg_error *err)
+{
+    const char *value = rule->error_value == NULL ? "" : rule->error_value;
+    TEXT_CLEANUP struct text line = {0};
+    text_printf(&line, "%s%s%s\n", rule->error_name, value[0] == '\0' ? "" : ": ", value);
+    return emit_text(a, SG_OUT_LOG_ERR, &line, err);
+}
+
 static bool is_given(const char *text)
 {
     return text != NULL && text[0] != '\0';
@@ -185,12 +191,17 @@ static int emit_streams(struct activity *a, const struct sandbox_rule *rule, uns
     if (is_given(rule->output)) {
         size_t len = strlen(rule->output);
         size_t part = text_cut(rule->output, len, len * percent / 100);
-        code = emit(a, SG_OUT_LOG_OUT, rule->output, part, err);
+        code = activity_emit(a, SG_OUT_LOG_OUT, rule->output, part, err);
     }
     if (code == 0 && percent == 100 && is_given(rule->errors)) {
-        code = emit(a, SG_OUT_LOG_ERR, rule->errors, strlen(rule->errors), err);
+        code = activity_emit(a, SG_OUT_LOG_ERR, rule->errors, strlen(rule->errors), err);
     }
     return code;
+}
+
+static int64_t exit_of(const struct sandbox_rule *rule)
+{
+    return rule->exit == 0 && is_given(rule->error_name) ? 1 : rule->exit;
 }
 
 static int emit_outcome(struct activity *a, const struct sandbox_rule *rule, struct sg_error *err)
@@ -206,9 +217,9 @@ static int emit_outcome(struct activity *a, const struct sandbox_rule *rule, str
         code = emit_value(a, rule->result, strlen(rule->result), err);
     }
     if (code == 0 && is_given(rule->error_name)) {
-        code = emit_rule_exception(a, rule, err);
+        code = a->is_shell ? emit_complaint(a, rule, err) : emit_rule_exception(a, rule, err);
     }
-    return code;
+    return code != 0 || !a->is_shell ? code : activity_exit(a, exit_of(rule), err);
 }
 
 /* ---- faults ---- */
@@ -247,7 +258,7 @@ static int emit_garbage(struct activity *a, struct sg_error *err)
     };
     int code = 0;
     for (size_t i = 0; code == 0 && i < sizeof pieces / sizeof *pieces; i++) {
-        code = emit(a, pieces[i].kind, pieces[i].data, pieces[i].len, err);
+        code = activity_emit(a, pieces[i].kind, pieces[i].data, pieces[i].len, err);
     }
     return code;
 }
@@ -313,10 +324,15 @@ static int perform(struct activity *a, const struct sg_run *run, struct sg_error
     int code = wait_for(a, a->sandbox->config->delay, err);
     if (code == 0) {
         const struct sandbox_rule *rule = find_rule(a->sandbox, run);
-        code = rule != NULL ? run_rule(a, rule, err) : run_python(a, run, err);
+        code = rule != NULL  ? run_rule(a, rule, err)
+               : a->is_shell ? shell_run(a, run, err)
+                             : run_python(a, run, err);
     }
     if (code != INTERRUPTED) {
         return code;
+    }
+    if (a->is_shell) {
+        return activity_exit(a, EXIT_INTERRUPTED, err);
     }
     return emit_exception(a, "KeyboardInterrupt", "",
                           "Traceback (most recent call last):\n"
@@ -329,8 +345,10 @@ int sandbox_run(void *self, struct sg_call *call, const char *handle, const stru
 {
     struct sandbox *s = self;
     journal_printf(&s->journal, call, "run %s", container_label(handle));
-    if (run->language != NULL && strcmp(run->language, "python") != 0) {
-        return sg->fail(err, SG_E_INVALID, "the mock sandbox runs python, not '%s'", run->language);
+    bool is_shell = run->language != NULL && strcmp(run->language, "bash") == 0;
+    if (run->language != NULL && !is_shell && strcmp(run->language, "python") != 0) {
+        return sg->fail(err, SG_E_INVALID, "the mock sandbox runs python and bash, not '%s'",
+                        run->language);
     }
     struct container *one = container_use(s->containers, call, handle);
     if (one == NULL) {
@@ -344,6 +362,7 @@ int sandbox_run(void *self, struct sg_call *call, const char *handle, const stru
                                 .call = call,
                                 .container = one,
                                 .handle = handle,
+                                .is_shell = is_shell,
                                 .timeout_ms = run->timeout_ms,
                                 .begun_ms = clock_ms()};
     int code = perform(&activity, run, err);

@@ -2,7 +2,7 @@
  * its sources are taken in whole. */
 #include "../../plugins/mock/python.c"
 #include "../../plugins/mock/python_lexer.c"
-#include "../../plugins/mock/text.c"
+#include "../../plugins/support/text.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

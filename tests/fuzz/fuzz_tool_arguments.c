@@ -26,9 +26,14 @@ static void read_code(struct json_value string)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct arguments arguments = arguments_read((const char *)data, size);
-    if (arguments.problem == NULL) {
-        read_code(arguments.code);
+    struct argument wanted[] = {{.name = "code", .is_required = true},
+                                {.name = "view_range", .is_any = true}};
+    struct problem problem;
+    if (arguments_read((const char *)data, size, wanted, 2, &problem)) {
+        int64_t number;
+        read_code(wanted[0].value);
+        CHECK(!json_int(wanted[1].value, &number) ||
+              (number > -1000000000000000 && number < 1000000000000000));
     }
     return 0;
 }

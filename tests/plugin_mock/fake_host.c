@@ -85,6 +85,7 @@ static int host_run_code(struct sg_call *call, const struct sg_run *run, const s
     call->run_code = calloc(1, run->code_len + 1);
     memcpy(call->run_code, run->code, run->code_len);
     call->run_code_len = run->code_len;
+    snprintf(call->run_language, sizeof call->run_language, "%s", run->language);
     call->run_timeout_ms = run->timeout_ms;
     size_t repeat = call->events_repeat == 0 ? 1 : call->events_repeat;
     for (size_t i = 0; i < repeat * call->events_count; i++) {
@@ -99,6 +100,71 @@ static int host_run_code(struct sg_call *call, const struct sg_run *run, const s
     return call->run_result == 0
                ? 0
                : host_fail(err, (enum sg_code)call->run_result, "%s", call->run_message);
+}
+
+static int file_note(struct sg_call *call, const struct sg_sink *sink, struct sg_error *err)
+{
+    return call->file_note == NULL ? 0
+                                   : sink->event(sink->ctx, SG_OUT_STATUS, call->file_note,
+                                                 strlen(call->file_note), err);
+}
+
+/* In pieces of 64 KiB, an empty one for an empty file. */
+static int host_file_get(struct sg_call *call, const char *path, const struct sg_sink *sink,
+                         struct sg_error *err)
+{
+    call->gets++;
+    if (call->get_result != 0) {
+        return host_fail(err, (enum sg_code)call->get_result, "%s", call->file_message);
+    }
+    int code = file_note(call, sink, err);
+    for (size_t i = 0; code == 0 && i < call->files_count; i++) {
+        const struct fake_file *file = &call->files[i];
+        if (strcmp(file->path, path) != 0) {
+            continue;
+        }
+        size_t len = file->len == 0 ? strlen(file->data) : file->len, at = 0;
+        do {
+            size_t part = len - at < 65536 ? len - at : 65536;
+            code = sink->event(sink->ctx, SG_OUT_DATA, file->data + at, part, err);
+            at += part;
+        } while (code == 0 && at < len);
+        return code;
+    }
+    return code != 0 ? code : host_fail(err, SG_E_NOT_FOUND, "there is no file '%s'", path);
+}
+
+static int host_file_put(struct sg_call *call, const char *path, const void *data, size_t len,
+                         struct sg_error *err)
+{
+    call->puts++;
+    if (call->put_result != 0) {
+        return host_fail(err, (enum sg_code)call->put_result, "%s", call->file_message);
+    }
+    snprintf(call->put_path, sizeof call->put_path, "%s", path);
+    free(call->put_data);
+    call->put_data = calloc(1, len + 1);
+    memcpy(call->put_data, data, len);
+    call->put_len = len;
+    return 0;
+}
+
+static int host_file_list(struct sg_call *call, const char *path, const struct sg_sink *sink,
+                          struct sg_error *err)
+{
+    call->lists++;
+    for (size_t i = 0; i < call->folders_count; i++) {
+        if (strcmp(call->folders[i].path, path) != 0) {
+            continue;
+        }
+        int code = file_note(call, sink, err);
+        for (size_t k = 0; code == 0 && call->folders[i].entries[k] != NULL; k++) {
+            const char *entry = call->folders[i].entries[k];
+            code = sink->event(sink->ctx, SG_OUT_FILE, entry, strlen(entry), err);
+        }
+        return code;
+    }
+    return host_fail(err, SG_E_NOT_FOUND, "there is no folder '%s'", path);
 }
 
 static const char *host_message(const struct sg_error *err)
@@ -116,6 +182,9 @@ static const struct sg_host host = {
     .sleep = host_sleep,
     .emit = host_emit,
     .run_code = host_run_code,
+    .file_put = host_file_put,
+    .file_get = host_file_get,
+    .file_list = host_file_list,
     .message = host_message,
 };
 
@@ -151,6 +220,7 @@ void call_free(struct sg_call *call)
     free(call->outputs);
     free(call->blocks);
     free(call->run_code);
+    free(call->put_data);
     free(call);
 }
 

@@ -27,6 +27,18 @@ struct event { /* what the played sandbox sends */
     size_t len; /* 0: strlen(data) */
 };
 
+struct fake_file { /* of the played sandbox */
+    const char *path;
+    const char *data;
+    size_t len; /* 0: strlen(data) */
+};
+
+struct
+    fake_folder { /* likewise: what listing it gives, each the JSON of SG_OUT_FILE, ended by NULL */
+    const char *path;
+    const char *const *entries;
+};
+
 struct sg_error {
     int code;
     char message[1024];
@@ -57,7 +69,20 @@ struct sg_call {
     size_t runs;
     char *run_code; /* what was run last */
     size_t run_code_len;
+    char run_language[16];
     int64_t run_timeout_ms;
+    /* file_get(), file_list(): of these, each after `file_note` as a status; NOT_FOUND for others. file_put(): notes. */
+    const struct fake_file *files;
+    size_t files_count;
+    const struct fake_folder *folders;
+    size_t folders_count;
+    const char *file_note;
+    int get_result, put_result; /* fail with file_message instead */
+    const char *file_message;
+    size_t gets, puts, lists;
+    char put_path[256];
+    char *put_data;
+    size_t put_len;
 };
 
 /* The set of PLUGIN_DIR/NAME.so with the host in place; ends the program where that cannot be. */

@@ -1,37 +1,10 @@
 /* code_interpreter: what the model is told, in order and within the bound; what is run and what is not; what becomes of
  * each failure. The host plays the sandbox, so every text is known exactly. */
-#include "base/check.h"
-#include "cunit_main.h"
-#include "fake_host.h"
-
-static const struct sg_plugin *plugin;
-
-struct fixture {
-    void *config, *self;
-    struct sg_call *call;
-};
-
-static struct fixture fixture_new(const char *shown)
-{
-    struct fixture f = {.config = config_new(plugin), .call = call_new()};
-    if (shown != NULL) {
-        config_set(plugin, f.config, "shown", shown);
-    }
-    CU_ASSERT_EQUAL(plugin->open(f.config, f.call, &f.self, call_error(f.call)), 0);
-    return f;
-}
-
-static void fixture_free(struct fixture *f)
-{
-    plugin->close(f->self, f->call);
-    call_free(f->call);
-    config_free(plugin, f->config);
-}
+#include "interceptor_fixture.h"
 
 static int call_with(struct fixture *f, const char *arguments, size_t len)
 {
-    return plugin->interceptor->tools[0].call(f->self, f->call, arguments, len,
-                                              call_error(f->call));
+    return call_tool(f, "code_interpreter", arguments, len);
 }
 
 static int run(struct fixture *f, const struct event *events, size_t count)
@@ -49,7 +22,10 @@ static void expect_model(const struct event *events, size_t count, const char *e
     CU_ASSERT_EQUAL(run(&f, events, count), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), expected);
     CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_MODEL), 1);
-    CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 0);
+    /* A status says that the code raised, and nothing else is worth one. */
+    bool raised = call_count(f.call, SG_OUT_EXCEPTION) > 0;
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS),
+                           raised ? "{\"state\":\"completed\",\"code\":1}" : "");
     fixture_free(&f);
 }
 
@@ -66,7 +42,6 @@ static void the_tool_is_declared_as_models_know_it(void)
     CU_ASSERT_STRING_EQUAL(tool->name, "code_interpreter");
     CU_ASSERT_PTR_NOT_NULL(strstr(tool->parameters_json, "\"required\":[\"code\"]"));
     CU_ASSERT_PTR_NOT_NULL(strstr(tool->parameters_json, "\"additionalProperties\":false"));
-    CU_ASSERT_PTR_NULL(plugin->interceptor->tools[1].name);
     CU_ASSERT_EQUAL(plugin->flags, SG_ON_LOOP);
 }
 
@@ -189,7 +164,8 @@ static void the_client_sees_all_events_as_they_came(void)
     };
     struct fixture f = fixture_new(NULL);
     CU_ASSERT_EQUAL(run(&f, events, COUNT_OF(events)), 0);
-    CU_ASSERT_EQUAL(f.call->outputs_count, COUNT_OF(events) + 1);
+    CU_ASSERT_EQUAL(f.call->outputs_count,
+                    COUNT_OF(events) + 2); /* the status, what the model is told */
     for (size_t i = 0; i < COUNT_OF(events); i++) {
         CU_ASSERT_EQUAL(f.call->outputs[i].kind, events[i].kind);
         CU_ASSERT_STRING_EQUAL(f.call->outputs[i].data, events[i].data);
@@ -207,7 +183,9 @@ static void events_that_are_no_json_reach_no_client(void)
     };
     struct fixture f = fixture_new(NULL);
     CU_ASSERT_EQUAL(run(&f, events, COUNT_OF(events)), 0);
-    CU_ASSERT_EQUAL(f.call->outputs_count, 1);
+    CU_ASSERT_EQUAL(f.call->outputs_count, 2);
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS),
+                           "{\"state\":\"completed\",\"code\":1}");
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL),
                            "[a result that cannot be read]\n[a file whose name cannot be read]\n"
                            "[exception] (without details)");
@@ -332,7 +310,8 @@ static void expect_invalid(const char *arguments, size_t len, const char *expect
     CU_ASSERT_EQUAL(call_with(&f, arguments, len), 0);
     CU_ASSERT_EQUAL(f.call->runs, 0);
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), whole);
-    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), "{\"state\":\"invalid\"}");
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS),
+                           "{\"state\":\"invalid\",\"reason\":\"invalid\"}");
     CU_ASSERT_EQUAL(f.call->outputs[0].kind, SG_OUT_STATUS);
     fixture_free(&f);
 }
@@ -436,17 +415,19 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
     static const struct event event = {SG_OUT_LOG_OUT, "so far", 0};
     static const struct {
         int code;
-        const char *message, *expected;
+        const char *message, *expected, *reason;
     } cases[] = {
-        {SG_E_TIMEOUT, "after 60 s", "so far\n[timed out] after 60 s"},
-        {SG_E_GONE, "it died", "so far\n[sandbox failed] it died"},
-        {SG_E_GONE_BEFORE, "it was dead", "so far\n[sandbox failed] it was dead"},
-        {SG_E_UNAVAILABLE, "no answer", "so far\n[sandbox unavailable] no answer"},
-        {SG_E_LIMIT, "too much",
-         "so far\n[output limit] too much"}, /* behind output, the run's own */
-        {SG_E_INTERNAL, "a mistake", "so far\n[sandbox unavailable] a mistake"},
-        {SG_E_TIMEOUT, "", "so far\n[timed out] the run was ended at its time limit"},
-        {SG_E_UNAVAILABLE, "", "so far\n[sandbox unavailable] the code was not run"},
+        {SG_E_TIMEOUT, "after 60 s", "so far\n[timed out] after 60 s", "timeout"},
+        {SG_E_GONE, "it died", "so far\n[sandbox failed] it died", "unavailable"},
+        {SG_E_GONE_BEFORE, "it was dead", "so far\n[sandbox failed] it was dead", "unavailable"},
+        {SG_E_UNAVAILABLE, "no answer", "so far\n[sandbox unavailable] no answer", "unavailable"},
+        {SG_E_LIMIT, "too much", "so far\n[output limit] too much",
+         "limit"}, /* behind output, the run's own */
+        {SG_E_INTERNAL, "a mistake", "so far\n[sandbox unavailable] a mistake", "unavailable"},
+        {SG_E_INVALID, "no such language", "so far\n[sandbox unavailable] no such language",
+         "unavailable"},
+        {SG_E_TIMEOUT, "", "so far\n[timed out] the run was ended at its time limit", "timeout"},
+        {SG_E_UNAVAILABLE, "", "so far\n[sandbox unavailable] the code was not run", "unavailable"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture f = fixture_new(NULL);
@@ -454,7 +435,10 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
         f.call->run_message = cases[i].message;
         CU_ASSERT_EQUAL(run(&f, &event, 1), 0);
         CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), cases[i].expected);
-        CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), "{\"state\":\"failed\"}");
+        char status[64];
+        snprintf(status, sizeof status, "{\"state\":\"failed\",\"reason\":\"%s\"}",
+                 cases[i].reason);
+        CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), status);
         fixture_free(&f);
     }
     /* Before any output it is the sandbox that is at a limit. */
@@ -530,7 +514,8 @@ static void more_than_ten_mebibytes_end_the_run(void)
         strstr(text, "\n[output limit] the run gave more than 10 MiB of output and was ended; "
                      "print less"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, " of 10551296 bytes cut ...]"));
-    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), "{\"state\":\"failed\"}");
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS),
+                           "{\"state\":\"failed\",\"reason\":\"limit\"}");
     fixture_free(&f);
 }
 

@@ -37,8 +37,8 @@ static void no_files(void)
 {
     struct client *client = client_with(0, "a", "s");
     struct sg_error err = {0};
-    CU_ASSERT_EQUAL(lease_file_list(client->lease, "/", NULL, &err), SG_E_INVALID);
-    CU_ASSERT_STRING_EQUAL(err.message, "sandbox 'box' offers no files");
+    CU_ASSERT_EQUAL(lease_file_list(client->lease, "/", NULL, &err), SG_E_UNAVAILABLE);
+    CU_ASSERT_STRING_EQUAL(err.message, "the sandbox 'box' cannot hold files");
     client_free(client);
 }
 

@@ -80,9 +80,18 @@ enum sg_out {
         7, /* a file: {"path": "…", "size": 12, "type": "file"}; type file, directory or other */
     SG_OUT_HIT =
         8, /* a search hit: {"title": "…", "url": "…", "snippet": "…", "date": "…" or null} */
-    /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"}. Of run(): state "memory" if processes of the
-     * code were killed for their memory and the run went on; its note is told to the model. State
-     * "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was emitted. */
+    /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"}.
+     * Of run(): state "memory" if processes of the code were killed for their memory and the run went on; its note is told
+     * to the model. State "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was
+     * emitted. At the end of a shell command {"state": "exited", "code": N}, its exit status (128 and the signal's
+     * number where a signal ended it).
+     * Of run_code() and the reading file functions also state "lost", before all else: the container was replaced; the
+     * note is for the model.
+     * Of a tool's call(), the last one: {"state": "completed" | "failed" | "invalid", "reason": "…", "code": N}. Invalid:
+     * the arguments were wrong, and nothing was done. The reason of the other two, where it is one of these: "timeout",
+     * "limit", "unavailable", "invalid" (the input does not fit), "not_found" (a file). The code: what a program
+     * returned, not 0 where code raised. All but the state may be left out, and so may the status of a call that went
+     * well. */
     SG_OUT_STATUS = 9,
     SG_OUT_MODEL = 10, /* tool call: what the model is told; several are joined */
     SG_OUT_EXCEPTION =
@@ -119,8 +128,11 @@ struct sg_sandbox_spec {
 };
 
 struct sg_run {
-    const char *language; /* "python"; NULL means python */
-    const char *code;     /* may hold NUL bytes */
+    /* "python" (so does NULL), or "bash": a shell command line, carried out in the working directory by a fresh bash, or
+     * by sh where there is none; standard input is empty, and the exit status is told (SG_OUT_STATUS). Files are the same
+     * ones for both, and for put() and get(). A provider without a shell, or of another language: SG_E_INVALID. */
+    const char *language;
+    const char *code; /* may hold NUL bytes */
     size_t code_len;
     int64_t
         timeout_ms; /* the provider ends the run then (SG_E_TIMEOUT); the call's deadline is 5 s later */
@@ -141,7 +153,10 @@ struct sg_sandbox_ops {
                  struct sg_error *);
     /* Makes a run() in progress return soon, the container staying usable if possible. */
     int (*interrupt)(void *self, struct sg_call *, const char *handle, struct sg_error *);
-    /* Files; paths are absolute or relative to the working directory, UTF-8, without NUL. */
+    /* Files; paths are absolute or relative to the working directory, UTF-8, without NUL. Missing: SG_E_NOT_FOUND. A
+     * folder where a file must be, or the other way round: SG_E_INVALID. Too large: SG_E_LIMIT. The message of these
+     * three is told to the model. put() makes the folders that are missing, and replaces a file; get() emits a single
+     * empty DATA, or none, for an empty file. */
     int (*put)(void *self, struct sg_call *, const char *handle, const char *path, const void *,
                size_t, struct sg_error *);
     int (*get)(void *self, struct sg_call *, const char *handle, const char *path,
@@ -310,6 +325,8 @@ struct sg_host {
      * client shall see. Waits. */
     int (*run_code)(struct sg_call *, const struct sg_run *, const struct sg_sink *,
                     struct sg_error *);
+    /* Files of the request's container; fail as the provider's put(), get(), list() do, and with SG_E_UNAVAILABLE where it
+     * has none of them. The sinks see DATA and FILE, and a STATUS "lost". Wait. */
     int (*file_put)(struct sg_call *, const char *path, const void *, size_t, struct sg_error *);
     int (*file_get)(struct sg_call *, const char *path, const struct sg_sink *, struct sg_error *);
     int (*file_list)(struct sg_call *, const char *path, const struct sg_sink *, struct sg_error *);

@@ -1,7 +1,7 @@
 /* Growing text. All zero is valid and empty. Once anything was appended, `data` is ended by a NUL that `len` does not
  * count. Beyond `max` (0: 64 MiB), or without memory, nothing more is taken and `overflow` is set: ask once at the end. */
-#ifndef MOCK_TEXT_H
-#define MOCK_TEXT_H
+#ifndef PLUGINS_SUPPORT_TEXT_H
+#define PLUGINS_SUPPORT_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Growing text, JSON strings and the clock: what the three plugins of this object share. */
+/* Growing text, JSON strings and the clock: what several of the shipped plugins need. */
 #include "text.h"
 
 #include <stdarg.h>

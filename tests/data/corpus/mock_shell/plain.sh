@@ -1,0 +1,2 @@
+echo a "b c" && cat x; ls
+exit 3
