@@ -32,7 +32,7 @@ int answer_preflight(struct request *r, struct sg_error *err)
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);
     if (r->origin.len == 0) {
-        error_set(err, SG_E_INVALID, "This path takes %s, not 'OPTIONS'.", r->route.allow);
+        error_set(err, SG_E_INVALID, "This path takes %s, not 'OPTIONS'.", route_methods(r));
         err->status = 405;
         return err->code;
     }
@@ -79,7 +79,7 @@ void answer_failure(struct request *r, const struct sg_error *failure)
         fields[count++] = (struct http_answer_field){STR("x-should-retry"), STR("false")};
     }
     if (status == 405) {
-        fields[count++] = (struct http_answer_field){STR("allow"), str_of(r->route.allow)};
+        fields[count++] = (struct http_answer_field){STR("allow"), str_of(route_methods(r))};
     }
     if (status == 503 && r->retry_after.len == 0) {
         r->retry_after = STR("1"); /* of our own: what is in progress now may be over then */

@@ -121,6 +121,10 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_SESSIONS || r->route.kind == ROUTE_SESSION) {
         return sessions_answer(r, err);
     }
+    if (r->route.kind == ROUTE_RESPONSE || r->route.kind == ROUTE_RESPONSE_INPUTS ||
+        r->route.kind == ROUTE_RESPONSE_CANCEL) {
+        return responses_answer(r, err);
+    }
     if (r->route.kind == ROUTE_METRICS) {
         return metrics_answer(r, err);
     }

@@ -22,6 +22,9 @@ enum route_kind {
     ROUTE_MODEL, /* one of them */
     ROUTE_SESSIONS,
     ROUTE_SESSION, /* one of them */
+    ROUTE_RESPONSE, /* one that is kept */
+    ROUTE_RESPONSE_INPUTS,
+    ROUTE_RESPONSE_CANCEL,
     ROUTE_METRICS,
     ROUTE_LIVE,
     ROUTE_READY
@@ -29,10 +32,11 @@ enum route_kind {
 
 struct route {
     enum route_kind kind;
-    const char *allow;             /* the method it takes */
+    const char *allow, *allow_too; /* the methods it takes; NULL: no other */
     const char *surface_name;      /* "chat", "responses", "messages", or NULL */
     const struct surface *surface; /* how an intercepted request is spoken; NULL: relayed only */
     const char *path;              /* towards the upstream: without /v1, in the arena */
+    const char *object_id;         /* of a response; in the arena */
 };
 
 struct request {
@@ -108,6 +112,7 @@ void request_handle(void *gateway, struct http_exchange *);
 /* route.c */
 int route_find(struct request *, struct sg_error *err);
 int route_upstream(struct request *, struct sg_error *err);
+const char *route_methods(struct request *); /* "GET, DELETE": what the path takes */
 bool upstream_speaks(const struct upstream *, const char *surface_name);
 bool upstream_serves(const struct upstream *, struct str model);
 
@@ -173,6 +178,9 @@ int models_answer(struct request *, struct sg_error *err);
 
 /* sessions.c */
 int sessions_answer(struct request *, struct sg_error *err);
+
+/* responses.c */
+int responses_answer(struct request *, struct sg_error *err);
 
 /* metrics_answer.c */
 int metrics_answer(struct request *, struct sg_error *err);

@@ -52,6 +52,33 @@ static bool find_relayed(struct request *r, struct str path)
     return false;
 }
 
+/* {id}, {id}/input_items or {id}/cancel behind /responses/. Names that the API has for other things are no ids. */
+static bool find_response(struct request *r, struct str rest)
+{
+    static const struct {
+        const char *name, *allow, *allow_too;
+        enum route_kind kind;
+    } about[] = {{"", "GET", "DELETE", ROUTE_RESPONSE},
+                 {"/input_items", "GET", NULL, ROUTE_RESPONSE_INPUTS},
+                 {"/cancel", "POST", NULL, ROUTE_RESPONSE_CANCEL}};
+    const char *slash = memchr(rest.data, '/', rest.len);
+    struct str id = {rest.data, slash == NULL ? rest.len : (size_t)(slash - rest.data)};
+    struct str name = {id.data + id.len, rest.len - id.len};
+    if (id.len == 0 || str_is(id, "input_tokens") || str_is(id, "compact")) {
+        return false;
+    }
+    for (size_t i = 0; i < COUNT_OF(about); i++) {
+        if (str_is(name, about[i].name)) {
+            r->route.kind = about[i].kind;
+            r->route.allow = about[i].allow;
+            r->route.allow_too = about[i].allow_too;
+            r->route.surface_name = "responses";
+            r->route.object_id = arena_copy(r->arena, id);
+        }
+    }
+    return r->route.kind != ROUTE_NONE;
+}
+
 static bool find_own(struct request *r, struct str path, struct str whole)
 {
     r->route.allow = "GET";
@@ -70,6 +97,8 @@ static bool find_own(struct request *r, struct str path, struct str whole)
         r->route.kind = ROUTE_MODELS;
     } else if (str_starts(path, STR("/models/")) && path.len > 8) {
         r->route.kind = ROUTE_MODEL;
+    } else if (str_starts(path, STR("/responses/"))) {
+        return find_response(r, (struct str){path.data + 11, path.len - 11});
     }
     return r->route.kind != ROUTE_NONE;
 }
@@ -95,15 +124,24 @@ int route_find(struct request *r, struct sg_error *err)
         r->route.kind = ROUTE_SURFACE;
     }
     bool allowed = str_is(head->method, r->route.allow) ||
+                   (r->route.allow_too != NULL && str_is(head->method, r->route.allow_too)) ||
                    (str_is(head->method, "HEAD") && strcmp(r->route.allow, "GET") == 0) ||
                    (str_is(head->method, "OPTIONS") && r->gateway->config->auth.mode == AUTH_NONE);
     if (!allowed) {
-        error_set(err, SG_E_INVALID, "This path takes %s, not '%.*s'.", r->route.allow,
+        error_set(err, SG_E_INVALID, "This path takes %s, not '%.*s'.", route_methods(r),
                   (int)(head->method.len < 20 ? head->method.len : 20), head->method.data);
         err->status = 405;
         return err->code;
     }
     return 0;
+}
+
+const char *route_methods(struct request *r)
+{
+    const struct route *route = &r->route;
+    return route->allow_too == NULL
+               ? route->allow
+               : arena_printf(r->arena, "%s, %s", route->allow, route->allow_too);
 }
 
 bool upstream_speaks(const struct upstream *upstream, const char *surface_name)
