@@ -60,7 +60,6 @@ struct responses_kind {
     const char *mark;      /* of its items' ids */
     const char *item_type; /* "code_interpreter_call" */
     const char *include;   /* the value of `include` that asks for its results */
-    const char *results;   /* the member of its item that holds them */
     const char *member;    /* of the arguments, whose text the item shows */
     /* The item as it stands. */
     void (*put)(const struct responses_shown *, bool with_results, struct buf *out);
@@ -68,12 +67,17 @@ struct responses_kind {
     /* More of the member's text has come, or all of it. */
     void (*argued)(struct responses *, struct responses_shown *, bool ended, struct buf *out);
     void (*begun)(struct responses *, struct responses_shown *, struct buf *out);
-    /* Takes the results; tells of the end, but for the item itself. */
+    /* Takes the results (NULL: they are there); tells of the end, but for the item itself. */
     void (*ended)(struct responses *, struct responses_shown *, const struct surface_result *,
                   struct buf *out);
     /* An item of ours in a history as a call: its arguments and, where it shows them, its results as text. */
     void (*recall)(const struct json_member *, size_t count, struct arena *, struct buf *arguments,
                    struct buf *result, bool *ret_has_result);
+    /* Such an item as it was, but for the status: container, text and results. */
+    void (*load)(const struct json_member *, size_t count, struct arena *, struct responses_shown *,
+                 struct str *ret_text);
+    /* Such an item for who does not ask for its results. */
+    void (*withhold)(const struct json_member *, size_t count, struct buf *out);
     /* The container that such an item names; empty: none. */
     struct str (*container)(const struct json_member *, size_t count, struct arena *);
 };
@@ -189,6 +193,7 @@ struct responses {
     size_t shown_count, shown_cap, shown_whole; /* whole: of whole turns */
     bool begun, has_said;                       /* said: the client has text */
     int64_t sequence;
+    int64_t sequence_silent;         /* of a replay: events below it are counted and not written */
     struct buf created, model, tier; /* raw */
     struct buf usage;                /* the sum, raw */
     struct surface_usage used;
@@ -238,9 +243,19 @@ int responses_keep(struct responses_turn *, struct buf *to, struct str bytes, st
 /* ---- responses_event.c: one event of the upstream's stream ---- */
 int responses_event_take(struct responses *, struct sse_event, struct arena *, struct buf *out,
                          struct sg_error *err);
+
+/* ---- responses_whole.c: the answer's end ---- */
 /* The response object of an answer's end: its status, its items, its usage. */
 int responses_whole_take(struct responses *, struct json_value response, struct arena *,
                          struct buf *out, struct sg_error *err);
+
+/* ---- responses_event.c, for its parts ---- */
+/* Gives what has come of the item. */
+void responses_item_advance(struct responses *, struct responses_item *, struct buf *out);
+/* Is it one of this type, or one whose type has not come? */
+bool responses_type_fits(const struct responses_item *, struct str type);
+struct responses_item *responses_item_make(struct responses *, struct str id, const int64_t *index,
+                                           struct str type, struct sg_error *err);
 
 /* ---- responses_item.c: items and their parts, put together ---- */
 struct responses_item *responses_item_add(struct responses_turn *, struct sg_error *err);
@@ -306,6 +321,8 @@ bool responses_results_cut(struct surface_exchange *, size_t bytes_max);
 /* What there is of a call of ours so far, if it is shown; `ended`: its arguments are all there. */
 void responses_hosted_show(struct responses *, struct responses_item *, bool ended,
                            struct buf *out);
+/* Announces it. */
+void responses_hosted_announce(struct responses *, struct responses_shown *, struct buf *out);
 /* The item of a call of ours, closed with this status. */
 void responses_hosted_close(struct responses *, struct responses_shown *, const char *status,
                             struct buf *out);

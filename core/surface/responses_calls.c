@@ -98,17 +98,22 @@ static void hosted_item_tell(struct responses *r, struct responses_shown *shown,
                         out);
 }
 
+void responses_hosted_announce(struct responses *r, struct responses_shown *shown, struct buf *out)
+{
+    shown->status = "in_progress";
+    hosted_item_tell(r, shown, "response.output_item.added", out);
+    shown->kind->opened(r, shown, out);
+}
+
 static void hosted_open(struct responses *r, struct responses_item *item, struct buf *out)
 {
     struct responses_shown *shown = item->shown = responses_shown_add(r);
     shown->kind = responses_kind_of_hosted(r->request.set.offers[item->offer].hosted);
-    shown->status = "in_progress";
     responses_id_mint(&shown->id, shown->kind->mark);
     member_stream_init(&shown->text, shown->kind->member);
     const char *container = r->container->id(r->container->context);
     (void)buf_puts(&shown->container_id, container); /* small: fits */
-    hosted_item_tell(r, shown, "response.output_item.added", out);
-    shown->kind->opened(r, shown, out);
+    responses_hosted_announce(r, shown, out);
 }
 
 /* The first half of a pair at the end waits for the second. */
@@ -118,8 +123,12 @@ static size_t half_pair(struct str inner)
         return 0;
     }
     const char *p = inner.data + inner.len - 6;
-    bool is_high = p[0] == '\\' && p[1] == 'u' && (p[2] == 'd' || p[2] == 'D') && p[3] != '\0' &&
-                   strchr("89abAB", p[3]) != NULL;
+    size_t slashes = 0; /* in front of it: two are one that was escaped */
+    while (slashes < inner.len - 6 && p[-1 - (ptrdiff_t)slashes] == '\\') {
+        slashes++;
+    }
+    bool is_high = slashes % 2 == 0 && p[0] == '\\' && p[1] == 'u' &&
+                   (p[2] == 'd' || p[2] == 'D') && p[3] != '\0' && strchr("89abAB", p[3]) != NULL;
     return is_high ? 6 : 0;
 }
 

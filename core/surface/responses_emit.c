@@ -88,9 +88,13 @@ static void heading_make(struct responses *r, const struct responses_shown *show
     }
 }
 
-static void event_write(const char *type, const struct json_text *event, struct heading *heading,
-                        struct buf *out)
+static void event_write(const struct responses *r, const char *type, const struct json_text *event,
+                        struct heading *heading, struct buf *out)
 {
+    if (r->sequence <= r->sequence_silent) {
+        buf_clear(&heading->id);
+        return;
+    }
     BUF_CLEANUP struct buf quoted = {0};
     (void)buf_put_json(&quoted, str_of(type)); /* small: fits */
     heading_add(heading, "type", buf_str(&quoted));
@@ -116,7 +120,7 @@ void responses_event_put(struct responses *r, const char *type, const struct res
     struct heading heading = {0};
     bool has_item = count > 0 && strcmp(members[0].key, "item") == 0;
     heading_make(r, shown, has_item, members, count, &heading);
-    event_write(type, NULL, &heading, out);
+    event_write(r, type, NULL, &heading, out);
 }
 
 void responses_event_pass(struct responses *r, const char *type, const struct json_text *event,
@@ -128,5 +132,5 @@ void responses_event_pass(struct responses *r, const char *type, const struct js
     }
     struct heading heading = {0};
     heading_make(r, shown, false, puts, count, &heading);
-    event_write(type, event, &heading, out);
+    event_write(r, type, event, &heading, out);
 }

@@ -14,7 +14,7 @@ struct up_event { /* of the upstream */
 
 /* ---- which item? ---- */
 
-static bool type_fits(const struct responses_item *item, struct str type)
+bool responses_type_fits(const struct responses_item *item, struct str type)
 {
     return item->kind == RESPONSES_ITEM_UNKNOWN || str_eq(buf_str(&item->type), type);
 }
@@ -24,7 +24,8 @@ static struct responses_item *find_by_id(const struct responses_turn *turn, stru
 {
     for (size_t i = turn->items_count; i-- > 0 && id.len > 0;) {
         struct responses_item *item = turn->items[i];
-        if (str_eq(buf_str(&item->id), id) && type_fits(item, type) && item->is_ended == ended) {
+        if (str_eq(buf_str(&item->id), id) && responses_type_fits(item, type) &&
+            item->is_ended == ended) {
             return item;
         }
     }
@@ -40,7 +41,7 @@ static struct responses_item *find_by_index(const struct responses_turn *turn,
         bool here =
             event->has_index ? item->has_index && item->index == event->index : event->id.len == 0;
         bool other = ended && item->id.len > 0 && event->id.len > 0;
-        if (here && !other && type_fits(item, type) && item->is_ended == ended) {
+        if (here && !other && responses_type_fits(item, type) && item->is_ended == ended) {
             return item;
         }
     }
@@ -58,17 +59,23 @@ static struct responses_item *item_find(const struct responses_turn *turn,
     return item != NULL ? item : find_by_index(turn, event, type, true);
 }
 
-static struct responses_item *item_make(struct responses *r, const struct up_event *event,
-                                        struct str type, struct sg_error *err)
+struct responses_item *responses_item_make(struct responses *r, struct str id, const int64_t *index,
+                                           struct str type, struct sg_error *err)
 {
     struct responses_item *item = responses_item_add(r->turn, err);
     if (item != NULL) {
         responses_item_set_type(item, type);
-        item->has_index = event->has_index;
-        item->index = event->index;
-        (void)buf_append_str(&item->id, event->id); /* bounded by its event */
+        item->has_index = index != NULL;
+        item->index = index != NULL ? *index : 0;
+        (void)buf_append_str(&item->id, id); /* bounded by its event */
     }
     return item;
+}
+
+static struct responses_item *item_make(struct responses *r, const struct up_event *event,
+                                        struct str type, struct sg_error *err)
+{
+    return responses_item_make(r, event->id, event->has_index ? &event->index : NULL, type, err);
 }
 
 static struct responses_item *item_get(struct responses *r, const struct up_event *event,
@@ -80,8 +87,7 @@ static struct responses_item *item_get(struct responses *r, const struct up_even
 
 /* ---- items ---- */
 
-/* Gives what has come of it. */
-static void item_advance(struct responses *r, struct responses_item *item, struct buf *out)
+void responses_item_advance(struct responses *r, struct responses_item *item, struct buf *out)
 {
     responses_call_decide(r, item);
     if (item->offer >= 0) {
@@ -135,7 +141,7 @@ static int item_event(struct responses *r, struct up_event *event, bool is_last,
     code = responses_item_take(r, item, object->value, is_last, event->arena, err);
     if (code == SG_OK) {
         item->is_ended = is_last;
-        item_advance(r, item, out);
+        responses_item_advance(r, item, out);
     }
     return code;
 }
@@ -346,7 +352,7 @@ static int arguments_event(struct responses *r, const struct up_event *event, bo
         responses_event_pass(r, "response.function_call_arguments.delta", text, item->shown, NULL,
                              0, out);
     } else if (code == SG_OK) {
-        item_advance(r, item, out);
+        responses_item_advance(r, item, out);
     }
     return code;
 }
@@ -386,132 +392,6 @@ static int vendor_event(struct responses *r, const struct up_event *event, struc
         break;
     }
     return SG_OK;
-}
-
-/* ---- the whole answer ---- */
-
-static void usage_note(struct responses_turn *turn, const struct json_member *members, size_t count)
-{
-    static const struct usage_names names = {"input_tokens", "output_tokens", "total_tokens"};
-    const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
-    if (usage != NULL) {
-        buf_reset(&turn->usage);
-        (void)buf_append_str(&turn->usage, usage->value.raw); /* bounded by its event */
-        turn->used = (struct surface_usage){-1, -1, -1};
-        usage_read(usage->value, &names, &turn->used);
-    }
-}
-
-/* An element of the whole answer's output: one that has come, by its id, else by its place, else the next of its type;
- * upstreams are known to change ids at the end. */
-static struct responses_item *output_find(const struct responses_turn *turn, struct str id,
-                                          struct str type, size_t place)
-{
-    struct responses_item *found = NULL;
-    for (size_t pass = 0; pass < 3 && found == NULL; pass++) {
-        for (size_t i = 0; i < turn->items_count && found == NULL; i++) {
-            struct responses_item *item = turn->items[i];
-            bool fits = pass == 0   ? id.len > 0 && str_eq(buf_str(&item->id), id)
-                        : pass == 1 ? item->has_index && item->index == (int64_t)place
-                                    : true;
-            found = fits && !item->is_matched && type_fits(item, type) ? item : NULL;
-        }
-    }
-    return found;
-}
-
-static int output_take(struct responses *r, struct json_value list, struct arena *arena,
-                       struct buf *out, struct sg_error *err)
-{
-    struct json_walk walk = json_walk_of(list);
-    struct json_value value;
-    int code = SG_OK;
-    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
-        struct json_member *members = NULL;
-        size_t count = 0;
-        if (value.type != JSON_OBJECT) {
-            continue;
-        }
-        code = json_members(value, "an item", arena, &members, &count, err);
-        if (code != SG_OK) {
-            return code;
-        }
-        struct up_event event = {.id = json_find_text(members, count, "id", arena),
-                                 .has_index = true,
-                                 .index = (int64_t)i};
-        struct str type = json_find_text(members, count, "type", arena);
-        struct responses_item *item = output_find(r->turn, event.id, type, i);
-        item = item != NULL ? item : item_make(r, &event, type, err);
-        if (item == NULL) {
-            return err->code;
-        }
-        item->is_matched = true;
-        if (!item->is_ended) {
-            code = responses_item_take(r, item, value, true, arena, err);
-            item->is_ended = true;
-        }
-    }
-    for (size_t i = 0; code == SG_OK && i < r->turn->items_count; i++) {
-        if (r->turn->items[i]->is_matched) {
-            item_advance(r, r->turn->items[i], out);
-        }
-    }
-    return code;
-}
-
-static int status_take(struct responses *r, const struct json_member *members, size_t count,
-                       struct arena *arena, struct sg_error *err)
-{
-    struct responses_turn *turn = r->turn;
-    struct str status = json_find_text(members, count, "status", arena);
-    if (status.len == 0 || str_is(status, "completed")) {
-        return SG_OK;
-    }
-    if (!str_is(status, "incomplete")) {
-        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer ended as '%.*s'",
-                         status.len < 64 ? (int)status.len : 64, status.data);
-    }
-    const struct json_member *details =
-        json_find_type(members, count, "incomplete_details", JSON_OBJECT);
-    struct json_member *inside = NULL;
-    size_t inside_count = 0;
-    if (details != NULL) {
-        int code =
-            json_members(details->value, "incomplete_details", arena, &inside, &inside_count, err);
-        if (code != SG_OK) {
-            return code;
-        }
-    }
-    struct str reason = json_find_text(inside, inside_count, "reason", arena);
-    turn->is_incomplete = true;
-    buf_reset(&turn->incomplete_reason);
-    (void)buf_append_str(&turn->incomplete_reason,
-                         reason.len > 0 ? reason : STR("max_output_tokens")); /* its event */
-    return SG_OK;
-}
-
-int responses_whole_take(struct responses *r, struct json_value response, struct arena *arena,
-                         struct buf *out, struct sg_error *err)
-{
-    struct json_member *members = NULL;
-    size_t count = 0;
-    int code = json_members(response, "response", arena, &members, &count, err);
-    if (code == SG_OK) {
-        code = status_take(r, members, count, arena, err);
-    }
-    if (code != SG_OK) {
-        return code;
-    }
-    usage_note(r->turn, members, count);
-    const struct json_member *tier = json_find_type(members, count, "service_tier", JSON_STRING);
-    if (tier != NULL) {
-        buf_reset(&r->tier);
-        (void)buf_append_str(&r->tier, tier->value.raw); /* bounded by its event */
-    }
-    const struct json_member *output = json_find_type(members, count, "output", JSON_ARRAY);
-    code = output == NULL ? SG_OK : output_take(r, output->value, arena, out, err);
-    r->turn->is_whole = code == SG_OK;
-    return code;
 }
 
 /* ---- events ---- */

@@ -19,6 +19,7 @@ enum { /* what is looked up for one request: each costs a walk through a record 
 struct peek { /* what an item says of itself */
     struct str type, id;
     bool has_role;
+    bool is_named_reference; /* a type of it says so, if another does not */
 };
 
 static struct peek item_peek(struct json_walk *item, struct arena *arena)
@@ -33,6 +34,8 @@ static struct peek item_peek(struct json_walk *item, struct arena *arena)
         }
         if (json_key_is(key, "type")) {
             peek.type = json_text_of(value, arena);
+            peek.is_named_reference =
+                peek.is_named_reference || str_is(peek.type, "item_reference");
         } else if (json_key_is(key, "id")) {
             peek.id = json_text_of(value, arena);
         }
@@ -43,8 +46,7 @@ static struct peek item_peek(struct json_walk *item, struct arena *arena)
 /* {"type":"item_reference","id":…}, of which the type may be left out; messages without one have a role. */
 static bool is_reference(const struct peek *peek)
 {
-    return str_is(peek->type, "item_reference") ||
-           (peek->id.len > 0 && peek->type.len == 0 && !peek->has_role);
+    return peek->is_named_reference || (peek->id.len > 0 && peek->type.len == 0 && !peek->has_role);
 }
 
 static bool store_find(const struct responses_request *request, struct str id, struct str *ret)
@@ -460,7 +462,13 @@ static int element_read(struct recalling *recalling, struct elements *elements,
         struct peek peek = item_peek(&walk, recalling->arena);
         noted->is_reference = is_reference(&peek);
         if (noted->is_reference) {
-            int code = reference_read(recalling, peek.id, &noted->value, err);
+            struct json_member *members = NULL;
+            size_t count = 0;
+            int code = json_members(element, "input", recalling->arena, &members, &count, err);
+            if (code != SG_OK) {
+                return code; /* of two ids, which one? */
+            }
+            code = reference_read(recalling, peek.id, &noted->value, err);
             if (code != SG_OK) {
                 return code;
             }

@@ -122,8 +122,7 @@ static void result_put(struct str bundle, struct buf *logs, struct buf *list)
 }
 
 /* As a notebook's cell shows it: what was printed and what was displayed, in order. */
-static void code_ended(struct responses *r, struct responses_shown *shown,
-                       const struct surface_result *result, struct buf *out)
+static void outputs_take(struct responses_shown *shown, const struct surface_result *result)
 {
     static const char *const traceback[] = {"traceback", NULL};
     BUF_CLEANUP struct buf logs = {0};
@@ -141,7 +140,15 @@ static void code_ended(struct responses *r, struct responses_shown *shown,
     }
     logs_end(&logs, &shown->results);
     (void)buf_putc(&shown->results, ']');
-    if (result->status == SURFACE_CALL_COMPLETED) {
+}
+
+static void code_ended(struct responses *r, struct responses_shown *shown,
+                       const struct surface_result *result, struct buf *out)
+{
+    if (result != NULL) {
+        outputs_take(shown, result);
+    }
+    if (result == NULL || result->status == SURFACE_CALL_COMPLETED) {
         plain_event(r, shown, "response.code_interpreter_call.completed", out);
     }
 }
@@ -178,6 +185,24 @@ static void code_recall(const struct json_member *members, size_t count, struct 
     }
 }
 
+static void code_load(const struct json_member *members, size_t count, struct arena *arena,
+                      struct responses_shown *shown, struct str *ret_text)
+{
+    const struct json_member *outputs = json_find_type(members, count, "outputs", JSON_ARRAY);
+    *ret_text = json_find_text(members, count, "code", arena);
+    (void)buf_append_str(&shown->container_id, /* bounded by the record, likewise below */
+                         json_find_text(members, count, "container_id", arena));
+    if (outputs != NULL) {
+        (void)buf_append_str(&shown->results, outputs->value.raw);
+    }
+}
+
+static void code_withhold(const struct json_member *members, size_t count, struct buf *out)
+{
+    const struct responses_member none = {"outputs", STR("null")};
+    responses_object_put(members, count, &none, 1, out);
+}
+
 static struct str code_container(const struct json_member *members, size_t count,
                                  struct arena *arena)
 {
@@ -188,7 +213,6 @@ static const struct responses_kind code_interpreter = {.hosted = "code_interpret
                                                        .mark = "ci_sg",
                                                        .item_type = "code_interpreter_call",
                                                        .include = "code_interpreter_call.outputs",
-                                                       .results = "outputs",
                                                        .member = "code",
                                                        .put = code_put,
                                                        .opened = code_opened,
@@ -196,6 +220,8 @@ static const struct responses_kind code_interpreter = {.hosted = "code_interpret
                                                        .begun = code_begun,
                                                        .ended = code_ended,
                                                        .recall = code_recall,
+                                                       .load = code_load,
+                                                       .withhold = code_withhold,
                                                        .container = code_container};
 
 /* ---- the table ---- */

@@ -50,6 +50,7 @@ void responses_turn_begin(struct surface_exchange *exchange, bool is_stream)
     r->turn->is_stream = is_stream;
     r->turn->is_last = r->next_is_last;
     if (r->turns == 0 && !(r->begun && r->request.wants_stream)) { /* of an attempt that failed */
+        r->begun = false;
         buf_reset(&r->created);
         buf_reset(&r->model);
     }
