@@ -166,15 +166,15 @@ static void a_vendors_own_blocks_and_forged_ids_pass_untouched(void)
 static void cache_control_of_our_blocks_is_kept(void)
 {
 #define CACHED ",\"cache_control\":{\"type\":\"ephemeral\"}}"
-    expect_messages(
-        HI "," ASSISTANT("{\"type\":\"server_tool_use\",\"id\":\"" OURS(
-            "1") "\",\"name\":\"code_execution\",\"input\":{}" CACHED
-                 ",{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" OURS(
-                     "1") "\",\"content\":" RAN("a") CACHED "," SAY("b")),
-        HI "," ASSISTANT("{\"type\":\"tool_use\",\"id\":\"" UP("1") "\",\"name\":\"code_"
-                                                                    "interpreter\",\"input\":{"
-                                                                    "}" CACHED) "," USER_SAYS(
-            "[{\"type\":\"tool_result\",\"tool_use_id\":\"" UP("1") "\",\"content\":\"a\"" CACHED
+    expect_messages(HI "," ASSISTANT("{\"type\":\"server_tool_use\",\"id\":\"" OURS(
+                        "1") "\",\"name\":\"code_execution\",\"input\":{}" CACHED
+                             ",{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" OURS(
+                                 "1") "\",\"content\":" RAN("a") CACHED "," SAY("b")),
+                    HI "," ASSISTANT("{\"type\":\"tool_use\",\"id\":\"" UP(
+                        "1") "\",\"name\":\"code_"
+                             "interpreter\",\"input\":{"
+                             "}" CACHED) "," USER_SAYS("[{\"type\":\"tool_result\",\"tool_use_id\":"
+                                                       "\"" UP("1") "\",\"content\":\"a\"" CACHED
                                                                     "]") "," ASSISTANT(SAY("b")));
 }
 
