@@ -322,6 +322,8 @@ static void b45_either_form_of_the_upstream_gives_either_client_the_same(void)
     CU_ASSERT_EQUAL(cJSON_GetArraySize(contents[0]), 5);
     for (size_t i = 0; i < COUNT_OF(contents); i++) {
         CU_ASSERT_TRUE(cJSON_Compare(contents[0], contents[i], true));
+    }
+    for (size_t i = 0; i < COUNT_OF(contents); i++) {
         cJSON_Delete(contents[i]);
     }
 }
