@@ -12,12 +12,19 @@
 
 static enum metric_route route_of(const struct route *route)
 {
-    static const enum metric_route routes[] = {
-        [ROUTE_NONE] = METRIC_ROUTE_NONE,        [ROUTE_SURFACE] = METRIC_ROUTE_RELAY,
-        [ROUTE_RELAY] = METRIC_ROUTE_RELAY,      [ROUTE_MODELS] = METRIC_ROUTE_MODELS,
-        [ROUTE_MODEL] = METRIC_ROUTE_MODELS,     [ROUTE_SESSIONS] = METRIC_ROUTE_SESSIONS,
-        [ROUTE_SESSION] = METRIC_ROUTE_SESSIONS, [ROUTE_RESPONSE] = METRIC_ROUTE_RESPONSES, [ROUTE_RESPONSE_INPUTS] = METRIC_ROUTE_RESPONSES, [ROUTE_RESPONSE_CANCEL] = METRIC_ROUTE_RESPONSES, [ROUTE_METRICS] = METRIC_ROUTE_METRICS,
-        [ROUTE_LIVE] = METRIC_ROUTE_HEALTH,      [ROUTE_READY] = METRIC_ROUTE_HEALTH};
+    static const enum metric_route routes[] = {[ROUTE_NONE] = METRIC_ROUTE_NONE,
+                                               [ROUTE_SURFACE] = METRIC_ROUTE_RELAY,
+                                               [ROUTE_RELAY] = METRIC_ROUTE_RELAY,
+                                               [ROUTE_MODELS] = METRIC_ROUTE_MODELS,
+                                               [ROUTE_MODEL] = METRIC_ROUTE_MODELS,
+                                               [ROUTE_SESSIONS] = METRIC_ROUTE_SESSIONS,
+                                               [ROUTE_SESSION] = METRIC_ROUTE_SESSIONS,
+                                               [ROUTE_RESPONSE] = METRIC_ROUTE_RESPONSES,
+                                               [ROUTE_RESPONSE_INPUTS] = METRIC_ROUTE_RESPONSES,
+                                               [ROUTE_RESPONSE_CANCEL] = METRIC_ROUTE_RESPONSES,
+                                               [ROUTE_METRICS] = METRIC_ROUTE_METRICS,
+                                               [ROUTE_LIVE] = METRIC_ROUTE_HEALTH,
+                                               [ROUTE_READY] = METRIC_ROUTE_HEALTH};
     static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
     for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {

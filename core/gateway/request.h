@@ -21,7 +21,7 @@ enum route_kind {
     ROUTE_MODELS,
     ROUTE_MODEL, /* one of them */
     ROUTE_SESSIONS,
-    ROUTE_SESSION, /* one of them */
+    ROUTE_SESSION,  /* one of them */
     ROUTE_RESPONSE, /* one that is kept */
     ROUTE_RESPONSE_INPUTS,
     ROUTE_RESPONSE_CANCEL,

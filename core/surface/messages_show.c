@@ -190,6 +190,7 @@ static bool block_give(struct messages *m, struct messages_block *block, struct 
         return true;
     }
     if (block->seen == MESSAGES_UNSEEN) {
+        messages_start_give(m, NULL, m->arena, out);
         block_begin(m, block, out);
     }
     rest_give(block, out);

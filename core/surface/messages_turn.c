@@ -246,8 +246,7 @@ static int event_read(struct feeding *feeding, struct sse_event event, struct sg
     if (m->turn->kept_bytes > LIMIT_BODY_BYTES) {
         return answer_too_large(err);
     }
-    if (m->request.wants_stream && m->turn->blocks_count > 0) {
-        messages_start_give(m, NULL, feeding->arena, feeding->out);
+    if (m->request.wants_stream) {
         messages_show(m, m->turn, feeding->out);
     }
     return SG_OK;
