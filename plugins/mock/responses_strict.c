@@ -169,6 +169,9 @@ static void check_tools(const cJSON *request, struct problem *problem)
 {
     const cJSON *tools = json_member(request, "tools"), *tool;
     size_t index = 0;
+    if (tools != NULL && !cJSON_IsNull(tools) && !cJSON_IsArray(tools)) {
+        problem_set(problem, "tools", NULL, "Invalid type for 'tools': expected an array.");
+    }
     cJSON_ArrayForEach(tool, tools)
     {
         const cJSON *name = json_member(tool, "name");
