@@ -52,6 +52,9 @@ class Form:
         make = self.module.streamed if body.get("stream") else self.module.answer
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
 
+    # `body` asks; `continued` is the request after an answer: the history as the client has it, results of its functions, and
+    # what the user says next. Each form has both.
+
     def code_tool(self, body):
         """The name under which the gateway has offered code to the model."""
         for tool in body.get("tools", []):
@@ -64,16 +67,24 @@ class Form:
     def offers_code(self, body):
         return self.code_tool(body) != "code_that_was_not_offered"
 
+    def metadata(self, session):
+        return {"session_id": session, "kept": "k"}
+
+    def choice(self, body):
+        """"auto", "none" or "forced", of a request that an upstream got."""
+        choice = body.get("tool_choice", "auto")
+        return choice if isinstance(choice, str) and choice != "required" else "forced"
+
 
 class Chat(Form):
     name, path, module = "chat", "/v1/chat/completions", upstream
     shows_runs = False
 
-    def body(self, stream, functions=False, choice=None, tokens_max=None, **more):
+    def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter"}]
         if functions:
             tools.append({"type": "function", "function": {"name": "get_stock", "parameters": SCHEMA}})
-        body = {"model": "mock", "messages": [{"role": "user", "content": "x"}], "tools": tools, "stream": stream, **more}
+        body = {"model": "mock", "messages": [{"role": "user", "content": text}], "tools": tools, "stream": stream, **more}
         if stream:
             body["stream_options"] = {"include_usage": True}
         if choice:
@@ -119,27 +130,24 @@ class Chat(Form):
             else:
                 message["tool_calls"][call["index"]]["function"]["arguments"] += call["function"]["arguments"]
 
-    def continued(self, body, told, result):
+    def continued(self, body, told, result=None, text=None):
         message = told.final["choices"][0]["message"]
         results = [{"role": "tool", "tool_call_id": call[0], "content": result} for call in told.calls]
-        return {**body, "messages": [*body["messages"], message, *results]}
+        asked = [{"role": "user", "content": text}] if text else []
+        return {**body, "messages": [*body["messages"], message, *results, *asked]}
 
     def results(self, body):
         return [(m["tool_call_id"], m["content"].strip()) for m in body["messages"] if m["role"] == "tool"]
-
-    def choice(self, body):
-        choice = body.get("tool_choice", "auto")
-        return choice if isinstance(choice, str) and choice != "required" else "forced"
 
 
 class Responses(Form):
     name, path, module, limit = "responses", "/v1/responses", responses_upstream, "max_output_tokens"
 
-    def body(self, stream, functions=False, choice=None, tokens_max=None, **more):
+    def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter", "container": {"type": "auto"}}]
         if functions:
             tools.append({"type": "function", "name": "get_stock", "parameters": SCHEMA, "strict": False})
-        body = {"model": "mock", "input": [{"role": "user", "content": "x"}], "tools": tools, "stream": stream,
+        body = {"model": "mock", "input": [{"role": "user", "content": text}], "tools": tools, "stream": stream,
                 "include": ["code_interpreter_call.outputs"], **more}
         if choice:
             body["tool_choice"] = {"type": "code_interpreter"} if choice == "forced" else choice
@@ -174,26 +182,23 @@ class Responses(Form):
         told.finish = "length" if response["status"] == "incomplete" else "calls" if told.calls else "stop"
         told.usage = (response["usage"]["input_tokens"], response["usage"]["output_tokens"])
 
-    def continued(self, body, told, result):
+    def continued(self, body, told, result=None, text=None):
         results = [{"type": "function_call_output", "call_id": call[0], "output": result} for call in told.calls]
-        return {**body, "input": [*body["input"], *told.final["output"], *results]}
+        asked = [{"role": "user", "content": text}] if text else []
+        return {**body, "input": [*body["input"], *told.final["output"], *results, *asked]}
 
     def results(self, body):
         return responses_upstream.results_of(body)
-
-    def choice(self, body):
-        choice = body.get("tool_choice", "auto")
-        return choice if isinstance(choice, str) and choice != "required" else "forced"
 
 
 class Messages(Form):
     name, path, module = "messages", "/v1/messages", messages_upstream
 
-    def body(self, stream, functions=False, choice=None, tokens_max=None, **more):
+    def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_execution_20250522", "name": "code_execution"}]
         if functions:
             tools.append({"name": "get_stock", "input_schema": SCHEMA})
-        body = {"model": "mock", self.limit: tokens_max or 4096, "messages": [{"role": "user", "content": "x"}], "tools": tools,
+        body = {"model": "mock", self.limit: tokens_max or 4096, "messages": [{"role": "user", "content": text}], "tools": tools,
                 "stream": stream, **more}
         if choice:
             body["tool_choice"] = {"type": "tool", "name": "code_execution"} if choice == "forced" else {"type": choice}
@@ -231,15 +236,19 @@ class Messages(Form):
         told.finish = {"max_tokens": "length", "tool_use": "calls"}.get(message["stop_reason"], "stop")
         told.usage = (message["usage"]["input_tokens"], message["usage"]["output_tokens"])
 
-    def continued(self, body, told, result):
+    def continued(self, body, told, result=None, text=None):
         results = [{"type": "tool_result", "tool_use_id": call[0], "content": result} for call in told.calls]
-        more = [{"role": "assistant", "content": told.final["content"]}, {"role": "user", "content": results}]
+        asked = [{"type": "text", "text": text}] if text else []
+        more = [{"role": "assistant", "content": told.final["content"]}, {"role": "user", "content": [*results, *asked]}]
         container = told.final.get("container")
         named = {"container": container["id"]} if container else {}
         return {**body, "messages": [*body["messages"], *more], **named}
 
     def results(self, body):
         return messages_upstream.results_of(body)
+
+    def metadata(self, session):
+        return {"session_id": session, "user_id": "u"}  # nothing else is this API's
 
     def choice(self, body):
         kind = body.get("tool_choice", {"type": "auto"})["type"]

@@ -99,6 +99,30 @@ class Scenarios(E2E):
             self.assertEqual(text, one) if isinstance(one, str) else self.assertRegex(text, one)
 
 
+class StrictModel(E2E):
+    """A model server that refuses whatever its API does not have takes all that the gateway sends, and so does the client."""
+
+    def play(self, form, stream):
+        gateway = self.serve(upstream_options={"strict": True})
+        body = form.body(stream, "Run this Python code: x = 6*7\nprint(x)", metadata=form.metadata("s1"), _sandgate_turn=3)
+        for text, answer in ((None, "42"), ("Run this Python code: print(x + 1)", "43"),
+                             ("Run this Python code: print(no)", "NameError")):
+            if text:
+                body = form.continued(body, told, text=text)
+            told = form.ask(gateway, body)
+            self.assertEqual((told.status, told.error), (200, None), told.reply.body)
+            self.assertRegex(told.texts[-1], f"The result is: (.*\\n)*.*{answer}")
+        self.assertEqual(len(gateway.upstream_journal.entries()), 6)
+        self.assertNotIn("_sandgate", "".join(gateway.upstream_journal.bodies()))
+
+    def test_it_takes_a_conversation_with_runs(self):
+        for form in FORMS:
+            for stream in (False, True):
+                if form.name in SPOKEN:
+                    with self.subTest(form=form.name, stream=stream):
+                        self.play(form, stream)
+
+
 class Readers(unittest.TestCase):
     """What the forms make of answers that are known to be good."""
 
