@@ -33,6 +33,7 @@ class Form:
     name = path = module = None
     shows_runs = True
     limit = "max_tokens"
+    key = "code"  # what the code tool is given
 
     def ask(self, gateway, body):
         reply = post(gateway, self.path, body)
@@ -48,7 +49,7 @@ class Form:
     def turn(self, body, text=None, calls=(), usage=(10, 5), finish=None):
         """An upstream's turn, in the form that the request asks for. A call is (id, arguments) of the code tool or
         (id, name, arguments) of another."""
-        named = [call if len(call) == 3 else (call[0], self.code_tool(body), {"code": call[1]}) for call in calls]
+        named = [call if len(call) == 3 else (call[0], self.code_tool(body), {self.key: call[1]}) for call in calls]
         make = self.module.streamed if body.get("stream") else self.module.answer
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
 
@@ -60,7 +61,7 @@ class Form:
         for tool in body.get("tools", []):
             function = tool.get("function", tool)
             schema = function.get("parameters") or function.get("input_schema") or {}
-            if "code" in schema.get("properties", {}):
+            if schema.get("required") == [self.key]:
                 return function["name"]
         return "code_that_was_not_offered"
 
@@ -193,9 +194,10 @@ class Responses(Form):
 
 class Messages(Form):
     name, path, module = "messages", "/v1/messages", messages_upstream
+    tool, run = "code_execution_20250522", "code_execution"
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
-        tools = [{"type": "code_execution_20250522", "name": "code_execution"}]
+        tools = [{"type": self.tool, "name": "code_execution"}]
         if functions:
             tools.append({"name": "get_stock", "input_schema": SCHEMA})
         body = {"model": "mock", self.limit: tokens_max or 4096, "messages": [{"role": "user", "content": text}], "tools": tools,
@@ -218,8 +220,7 @@ class Messages(Form):
             return
         self.take(told, told.final)
 
-    @staticmethod
-    def take(told, message):
+    def take(self, told, message):
         called = {}
         for block in message["content"]:
             if block["type"] == "text":
@@ -227,10 +228,10 @@ class Messages(Form):
             elif block["type"] == "tool_use":
                 told.calls.append((block["id"], block["name"], block["input"]))
             elif block["type"] == "server_tool_use":
-                called[block["id"]] = block["input"].get("code")
-            elif block["type"] == "code_execution_tool_result":
+                called[block["id"]] = block["input"].get(self.key)
+            elif block["type"] == f"{self.run}_tool_result":
                 content = block["content"]
-                is_ok = content["type"] == "code_execution_result"
+                is_ok = content["type"] == f"{self.run}_result"
                 printed = content["stdout"] + content["stderr"] if is_ok else ""
                 told.shown.append((called[block["tool_use_id"]], "ok" if is_ok else "failed", printed.strip()))
         told.finish = {"max_tokens": "length", "tool_use": "calls"}.get(message["stop_reason"], "stop")
@@ -255,4 +256,12 @@ class Messages(Form):
         return kind if kind in ("auto", "none") else "forced"
 
 
+class Shell(Messages):
+    """The newer code execution of Messages: shell commands, and files."""
+
+    key = "command"
+    tool, run = "code_execution_20250825", "bash_code_execution"
+
+
 FORMS = [Chat(), Responses(), Messages()]
+SHELL = Shell()

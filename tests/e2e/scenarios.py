@@ -46,6 +46,14 @@ class Both(Say):
         self.calls = [source, ("get_stock", {"part": "A-7"})]
 
 
+class Call(Say):
+    """Calls of functions by their names: (name, arguments)."""
+
+    def __init__(self, *calls, text=None, usage=(10, 5)):
+        super().__init__(text, usage)
+        self.calls = list(calls)
+
+
 class Fail:
     def __init__(self, status, message="the model is busy", headers=()):
         self.status, self.message, self.headers = status, message, list(headers)
@@ -94,7 +102,7 @@ SCENARIOS = {
         "shown": [("print(nothing)", "ok", re.compile("NameError"))]},
     "sandbox unavailable told": {
         "turns": [Run("print(1)"), Say("No sandbox.")], "sandbox": {"create_fault": "refuse"}, "texts": ["No sandbox."],
-        "runs": 0, "told": [NOT_MADE], "shown": [("print(1)", "failed", re.compile(""))]},
+        "runs": 0, "told": [NOT_MADE], "shown": [("print(1)", "failed", "")]},
     "mixed turn with a client function, and the next request with its result": {
         "turns": [Both("x = 41"), Run("print(x)"), Say("41 and 5.")], "request": {"functions": True}, "texts": [],
         "calls": ["get_stock"], "runs": 1, "finish": "calls", "shown": [("x = 41", "ok", "")],
@@ -118,4 +126,26 @@ SCENARIOS = {
     "a call that the token limit has cut runs nothing": {
         "turns": [Run("print(1)", text="Now", usage=(10, 20), finish="length")], "request": {"tokens_max": 20}, "runs": 0,
         "finish": "length", "texts": ["Now"], "calls": []},
+}
+
+# Rows for shell commands and files, which Messages alone has.
+EDIT = "text_editor_code_execution"
+SHELL_SCENARIOS = {
+    "one command": {
+        "turns": [Run("echo 42"), Say("It is 42.")], "texts": ["It is 42."], "runs": 1, "made": 1, "told": ["42"],
+        "shown": [("echo 42", "ok", "42")], "finish": "stop"},
+    "two commands in one turn": {
+        "turns": [Run("echo 1", "echo 2"), Say("1 and 2")], "texts": ["1 and 2"], "runs": 2, "made": 1, "told": ["1", "2"],
+        "shown": [("echo 1", "ok", "1"), ("echo 2", "ok", "2")]},
+    "a command that fails is an ordinary result": {
+        "turns": [Run("cat nothing.txt"), Say("There is no such file.")], "texts": ["There is no such file."], "runs": 1,
+        "told": [re.compile("nothing.txt")], "shown": [("cat nothing.txt", "ok", re.compile("nothing.txt"))]},
+    "files that the editor makes are there for commands": {
+        "turns": [Call((EDIT, {"command": "create", "path": "notes.txt", "file_text": "hello\n"})), Run("cat notes.txt"),
+                  Say("hello")],
+        "texts": ["hello"], "runs": 1, "made": 1, "told": [re.compile("notes.txt|created", re.I), "hello"],
+        "shown": [("cat notes.txt", "ok", "hello")]},
+    "sandbox unavailable told": {
+        "turns": [Run("echo 1"), Say("No sandbox.")], "sandbox": {"create_fault": "refuse"}, "texts": ["No sandbox."],
+        "runs": 0, "told": [NOT_MADE], "shown": [("echo 1", "failed", "")]},
 }

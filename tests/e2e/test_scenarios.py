@@ -5,12 +5,13 @@ import re
 import types
 import unittest
 
-from forms import FORMS, Told
+from forms import FORMS, SHELL, Told
 from harness import E2E, ROOT, main
-from scenarios import SCENARIOS, Fail
+from scenarios import SCENARIOS, SHELL_SCENARIOS, Fail
 from upstream import Status
 
 SPOKEN = re.findall(r"&surface_(\w+)", (ROOT / "core" / "surface" / "surfaces.c").read_text(encoding="utf-8"))
+RUNS_SHELL = '"bash_code_execution"' in (ROOT / "plugins" / "code_interpreter" / "code_interpreter.c").read_text(encoding="utf-8")
 
 
 RESPONSES, MESSAGES = FORMS[1:]
@@ -161,18 +162,20 @@ class Readers(unittest.TestCase):
 
 def add(name, row, form, stream):
     def test(self):
-        if form.name not in SPOKEN:
-            self.skipTest(f"there is no surface '{form.name}' yet")
+        if form.name not in SPOKEN or form is SHELL and not RUNS_SHELL:
+            self.skipTest(f"there is no surface '{form.name}' yet, or none with a shell")
         self.play(form, stream, row)
     words = re.sub(r"\W+", "_", name)
-    test.__name__ = f"test_{words}__{form.name}{'_streamed' if stream else ''}"
+    way = f"{form.name}{'_shell' if form is SHELL else ''}{'_streamed' if stream else ''}"
+    test.__name__ = f"test_{words}__{way}"
     setattr(Scenarios, test.__name__, test)
 
 
-for scenario, described in SCENARIOS.items():
-    for each in FORMS:
-        for streamed in (False, True):
-            add(scenario, described, each, streamed)
+for rows, forms in ((SCENARIOS, FORMS), (SHELL_SCENARIOS, [SHELL])):
+    for scenario, described in rows.items():
+        for each in forms:
+            for streamed in (False, True):
+                add(scenario, described, each, streamed)
 
 if __name__ == "__main__":
     main()
