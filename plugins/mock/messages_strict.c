@@ -48,12 +48,26 @@ static void require(const cJSON *object, const char *where, const char *const *s
 
 static void check_top(const cJSON *request, struct problem *problem)
 {
-    static const char *const names[] = {
-        "model",       "max_tokens",  "messages",       "system",
-        "tools",       "tool_choice", "stream",         "metadata",
-        "temperature", "top_p",       "stop_sequences", "service_tier",
-        "thinking",    "top_k",       "output_config",  "cache_control",
-        NULL};
+    static const char *const names[] = {"model",
+                                        "max_tokens",
+                                        "messages",
+                                        "system",
+                                        "tools",
+                                        "tool_choice",
+                                        "stream",
+                                        "metadata",
+                                        "temperature",
+                                        "top_p",
+                                        "stop_sequences",
+                                        "service_tier",
+                                        "thinking",
+                                        "top_k",
+                                        "output_config",
+                                        "cache_control",
+                                        "context_management",
+                                        "inference_geo",
+                                        "speed",
+                                        NULL};
     static const char *const metadata_names[] = {"user_id", NULL};
     const cJSON *metadata = json_member(request, "metadata");
     const cJSON *limit = json_member(request, "max_tokens");
@@ -134,6 +148,9 @@ static void check_tools(const cJSON *request, struct problem *problem)
 {
     const cJSON *tools = json_member(request, "tools"), *tool;
     size_t index = 0;
+    if (tools != NULL && !cJSON_IsArray(tools)) {
+        refuse("tools", "Input should be a valid list", problem);
+    }
     cJSON_ArrayForEach(tool, tools)
     {
         check_tool(tool, index++, problem);
@@ -157,6 +174,8 @@ static const char *const text_required[] = {"text", NULL};
 static const char *const media_members[] = {"type",      "source",        "title", "context",
                                             "citations", "cache_control", NULL};
 static const char *const media_required[] = {NULL};
+static const char *const search_members[] = {"type",      "source",        "title", "content",
+                                             "citations", "cache_control", NULL};
 static const char *const use_members[] = {"type",          "id", "name", "input", "caller",
                                           "cache_control", NULL};
 static const char *const use_required[] = {"id", "name", NULL};
@@ -172,6 +191,7 @@ static const struct block_type block_types[] = {
     {"text", NULL, text_members, text_required},
     {"image", "user", media_members, media_required},
     {"document", "user", media_members, media_required},
+    {"search_result", "user", search_members, media_required},
     {"tool_use", "assistant", use_members, use_required},
     {"tool_result", "user", result_members, result_required},
     {"thinking", "assistant", thinking_members, thinking_required},

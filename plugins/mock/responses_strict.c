@@ -45,6 +45,8 @@ static void check_top(const cJSON *request, struct problem *problem)
                                         "prompt_cache_key",
                                         "prompt_cache_retention",
                                         "prompt",
+                                        "context_management",
+                                        "moderation",
                                         "background",
                                         "metadata",
                                         NULL};
@@ -60,12 +62,17 @@ static void check_top(const cJSON *request, struct problem *problem)
     check_numbers(request, problem);
 }
 
-/* What is included of hosted tools is nothing to a server without them. */
 static void check_include(const cJSON *include, struct problem *problem)
 {
-    static const char *const known[] = {"reasoning.encrypted_content",
+    static const char *const known[] = {"code_interpreter_call.outputs",
+                                        "computer_call_output.output.image_url",
+                                        "file_search_call.results",
+                                        "message.input_image.image_url",
                                         "message.output_text.logprobs",
-                                        "message.input_image.image_url", NULL};
+                                        "reasoning.encrypted_content",
+                                        "web_search_call.action.sources",
+                                        "web_search_call.results",
+                                        NULL};
     const cJSON *one;
     size_t index = 0;
     cJSON_ArrayForEach(one, include)
@@ -162,6 +169,9 @@ static void check_tools(const cJSON *request, struct problem *problem)
 {
     const cJSON *tools = json_member(request, "tools"), *tool;
     size_t index = 0;
+    if (tools != NULL && !cJSON_IsNull(tools) && !cJSON_IsArray(tools)) {
+        problem_set(problem, "tools", NULL, "Invalid type for 'tools': expected an array.");
+    }
     cJSON_ArrayForEach(tool, tools)
     {
         const cJSON *name = json_member(tool, "name");

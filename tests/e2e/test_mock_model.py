@@ -1,5 +1,7 @@
 """The mock model behind the gateway, in all three forms: requests that no interceptor takes part in go to it and come back as
 they are, and what it streams is what the strict readers take."""
+import json
+
 import strict_messages
 import strict_responses
 from client import post
@@ -37,7 +39,8 @@ class Model(E2E):
 
     def test_it_calls_the_tool_in_each_form(self):
         for response, message in self.both(self.serve_model(strict=True), RUN):
-            self.assertEqual([(item["name"], item["arguments"]) for item in response["output"]], [("py", '{"code": "print(6*7)"}')])
+            self.assertEqual([(item["name"], json.loads(item["arguments"])) for item in response["output"]],
+                             [("py", {"code": "print(6*7)"})])
             self.assertEqual([(block["name"], block["input"]) for block in message["content"]], [("py", {"code": "print(6*7)"})])
             self.assertEqual((response["status"], message["stop_reason"]), ("completed", "tool_use"))
 

@@ -23,6 +23,7 @@ OPTIONAL = {
     "messages": {"caller", "container", "stop_details", "service_tier", "cache_creation", "cache_creation_input_tokens",
                  "cache_read_input_tokens", "server_tool_use", "skills", "message_delta.usage.input_tokens",
                  "server_tool_use.web_fetch_requests", "content_block.content.content.citations"}}
+TEXT_EVENTS = {"response.output_text.delta", "response.output_text.done"}
 # Events without which nothing is lost; response.failed says what `error` says.
 SPARE_EVENTS = {"responses": {"response.in_progress", "error"}, "messages": {"ping"}}
 
@@ -71,8 +72,13 @@ def may_change_places(one, two):
     return ("ping" in kinds or says_nothing(one) or says_nothing(two) or one.get("delta") == two.get("delta") is not None
             # items may overlap, and a citation may come at any time within its part
             or (one["type"], two["type"]) == ("response.output_item.done", "response.output_item.added")
-            or "response.output_text.annotation.added" in kinds and kinds & {"response.output_text.delta", "response.output_text.done"}
+            or "response.output_text.annotation.added" in kinds and bool(kinds & TEXT_EVENTS)
             or {delta_type(one), delta_type(two)} == {"citations_delta", "text_delta"})
+
+
+def of(events, kind, which=0):
+    """The event of that type, the first or a later one."""
+    return [event for event in events if event["type"] == kind][which]
 
 
 class Checkers(unittest.TestCase):
@@ -119,8 +125,8 @@ class Checkers(unittest.TestCase):
             self.assertEqual(strict_responses.check(responses_upstream.events(*responses_upstream.events_of(whole))), whole)
         failed = strict_responses.check(responses_upstream.events(*responses_upstream.failing(responses_upstream.answer("x"))))
         self.assertEqual(failed["error"]["message"], "The model failed.")
-        for options in ({"text": "Grüße"}, {"text": "Hi", "calls": calls}, {"calls": calls}, {"text": "cut", "stop": "max_tokens"},
-                        {"thinking": "hm", "calls": calls}):
+        for options in ({"text": "Grüße"}, {"text": "Hi", "calls": calls}, {"calls": calls}, {"thinking": "hm", "calls": calls},
+                        {"text": "cut", "stop": "max_tokens"}):
             whole = messages_upstream.answer(**options)
             self.assertEqual(strict_messages.check(messages_upstream.events(*messages_upstream.events_of(whole))), whole)
         failed = strict_messages.check(messages_upstream.events(*messages_upstream.failing(messages_upstream.answer("x"))))
@@ -206,8 +212,10 @@ class Checkers(unittest.TestCase):
         for surface in ("responses", "messages"):
             for name, events in self.each(surface):
                 for i in range(1, len(events)):
-                    made_up = {"type": "response.code_interpreter_call.failed", "sequence_number": i, "output_index": 0, "item_id": "x"}
-                    self.complains(surface, numbered(copy.deepcopy(events[:i] + [made_up] + events[i:])), f"{name}: invented at {i}")
+                    made_up = {"type": "response.code_interpreter_call.failed", "sequence_number": i, "output_index": 0,
+                               "item_id": "x"}
+                    broken = numbered(copy.deepcopy(events[:i] + [made_up] + events[i:]))
+                    self.complains(surface, broken, f"{name}: invented at {i}")
 
     # ---- what is there and wrong ----
 
@@ -217,9 +225,6 @@ class Checkers(unittest.TestCase):
         change(events)
         return events
 
-    def of(self, events, kind, which=0):
-        return [event for event in events if event["type"] == kind][which]
-
     def test_what_responses_must_not_say(self):
         run, item = "code-interpreter", "response.output_item"
         cases = {
@@ -227,25 +232,25 @@ class Checkers(unittest.TestCase):
             "another response's id": (run, lambda e: e[-1]["response"].update(id="resp_other")),
             "another time": (run, lambda e: e[-1]["response"].update(created_at=1)),
             "another model": (run, lambda e: e[1]["response"].update(model="other")),
-            "an index that leaves one out": (run, lambda e: self.of(e, f"{item}.added", 1).update(output_index=2)),
-            "an item's id that has changed": (run, lambda e: self.of(e, f"{item}.done")["item"].update(id="ci_other")),
-            "an empty id": (run, lambda e: self.of(e, f"{item}.added")["item"].update(id="")),
-            "the id of another item": (run, lambda e: self.of(e, f"{item}.added", 1)["item"].update(
-                id=self.of(e, f"{item}.added")["item"]["id"])),
-            "another container": (run, lambda e: self.of(e, f"{item}.done")["item"].update(container_id="cntr_other")),
-            "an event for another item": (run, lambda e: self.of(e, "response.output_text.delta").update(item_id="msg_other")),
-            "an event on an item of another type": (run, lambda e: self.of(e, "response.code_interpreter_call_code.delta").update(
+            "an index that leaves one out": (run, lambda e: of(e, f"{item}.added", 1).update(output_index=2)),
+            "an item's id that has changed": (run, lambda e: of(e, f"{item}.done")["item"].update(id="ci_other")),
+            "an empty id": (run, lambda e: of(e, f"{item}.added")["item"].update(id="")),
+            "the id of another item": (run, lambda e: of(e, f"{item}.added", 1)["item"].update(
+                id=of(e, f"{item}.added")["item"]["id"])),
+            "another container": (run, lambda e: of(e, f"{item}.done")["item"].update(container_id="cntr_other")),
+            "an event for another item": (run, lambda e: of(e, "response.output_text.delta").update(item_id="msg_other")),
+            "an event on an item of another type": (run, lambda e: of(e, "response.code_interpreter_call_code.delta").update(
                 type="response.function_call_arguments.delta")),
-            "code that is not its deltas": (run, lambda e: self.of(e, "response.code_interpreter_call_code.done").update(code="x")),
-            "an item that ends with other code": (run, lambda e: self.of(e, f"{item}.done")["item"].update(code="x")),
-            "an output of no type": (run, lambda e: self.of(e, f"{item}.done")["item"]["outputs"][0].update(type="html")),
-            "a text that is not its deltas": (run, lambda e: self.of(e, "response.output_text.done").update(text="x")),
-            "a part that is not its text": (run, lambda e: self.of(e, "response.content_part.done")["part"].update(text="x")),
+            "code that is not its deltas": (run, lambda e: of(e, "response.code_interpreter_call_code.done").update(code="x")),
+            "an item that ends with other code": (run, lambda e: of(e, f"{item}.done")["item"].update(code="x")),
+            "an output of no type": (run, lambda e: of(e, f"{item}.done")["item"]["outputs"][0].update(type="html")),
+            "a text that is not its deltas": (run, lambda e: of(e, "response.output_text.done").update(text="x")),
+            "a part that is not its text": (run, lambda e: of(e, "response.content_part.done")["part"].update(text="x")),
             "a final item that is another": (run, lambda e: e[-1]["response"]["output"][0].update(code="x")),
             "a final answer with an item less": (run, lambda e: e[-1]["response"]["output"].pop()),
             "a final answer in another order": (run, lambda e: e[-1]["response"]["output"].reverse()),
-            "an item that has not ended": (run, lambda e: self.of(e, f"{item}.done")["item"].update(status="interpreting")),
-            "an annotation's index": (run, lambda e: self.of(e, "response.output_text.annotation.added").update(annotation_index=1)),
+            "an item that has not ended": (run, lambda e: of(e, f"{item}.done")["item"].update(status="interpreting")),
+            "an annotation's index": (run, lambda e: of(e, "response.output_text.annotation.added").update(annotation_index=1)),
             "a status that is not the event": (run, lambda e: e[-1]["response"].update(status="incomplete")),
             "completed with an error": (run, lambda e: e[-1]["response"].update(error={"code": "x", "message": "y"})),
             "failed without an error": ("failed", lambda e: e[-1]["response"].update(error=None)),
@@ -254,14 +259,14 @@ class Checkers(unittest.TestCase):
             "usage before the end": (run, lambda e: e[0]["response"].update(usage=e[-1]["response"]["usage"])),
             "no usage at the end": (run, lambda e: e[-1]["response"].update(usage=None)),
             "output_text": (run, lambda e: e[-1]["response"].update(output_text="x")),
-            "a running search with its action": ("web-search", lambda e: self.of(e, f"{item}.added")["item"].update(
+            "a running search with its action": ("web-search", lambda e: of(e, f"{item}.added")["item"].update(
                 action={"type": "search", "query": "q"})),
-            "an action of no type": ("web-search", lambda e: self.of(e, f"{item}.done")["item"]["action"].update(type="find")),
-            "arguments that are not their deltas": ("mixed-function-call", lambda e: self.of(
+            "an action of no type": ("web-search", lambda e: of(e, f"{item}.done")["item"]["action"].update(type="find")),
+            "arguments that are not their deltas": ("mixed-function-call", lambda e: of(
                 e, "response.function_call_arguments.done").update(arguments="{}")),
-            "another function": ("mixed-function-call", lambda e: self.of(e, f"{item}.done", 1)["item"].update(name="other")),
-            "a summary that is not its deltas": ("reasoning-code-interpreter", lambda e: self.of(e, f"{item}.done")["item"]["summary"][0]
-                                                 .update(text="x"))}
+            "another function": ("mixed-function-call", lambda e: of(e, f"{item}.done", 1)["item"].update(name="other")),
+            "a summary that is not its deltas": ("reasoning-code-interpreter", lambda e: of(
+                e, f"{item}.done")["item"]["summary"][0].update(text="x"))}
         for what, (example, change) in cases.items():
             self.complains("responses", self.changed("responses", example, change), what)
 
@@ -269,35 +274,39 @@ class Checkers(unittest.TestCase):
         run, start, stop = "code-execution-20250825", "content_block_start", "content_block_stop"
 
         def result(e, which=0):
-            return [event["content_block"] for event in e if event["type"] == start and "tool_use_id" in event["content_block"]][which]
+            blocks = [event["content_block"] for event in e if event["type"] == start]
+            return [block for block in blocks if "tool_use_id" in block][which]
+
+        def swap_results(e):
+            one, two = result(e), result(e, 1)
+            one["tool_use_id"], two["tool_use_id"] = two["tool_use_id"], one["tool_use_id"]
 
         def piece(e):
             return next(event["delta"] for event in e if event.get("delta", {}).get("partial_json"))
         cases = {
-            "an index that leaves one out": (run, lambda e: self.of(e, start, 1).update(index=5)),
-            "an end of another block": (run, lambda e: self.of(e, stop, 1).update(index=0)),
-            "a message that starts with content": (run, lambda e: e[0]["message"].update(content=[{"type": "text", "text": "x"}])),
+            "an index that leaves one out": (run, lambda e: of(e, start, 1).update(index=5)),
+            "an end of another block": (run, lambda e: of(e, stop, 1).update(index=0)),
+            "a message that starts with content": (run, lambda e: e[0]["message"]["content"].append({"type": "text", "text": "x"})),
             "a message that starts with its end": (run, lambda e: e[0]["message"].update(stop_reason="end_turn")),
-            "a text block with text": (run, lambda e: self.of(e, start)["content_block"].update(text="x")),
+            "a text block with text": (run, lambda e: of(e, start)["content_block"].update(text="x")),
             "an input that begins with a space": (run, lambda e: piece(e).update(partial_json=" " + piece(e)["partial_json"])),
             "an input that is no JSON": (run, lambda e: piece(e).update(partial_json="{{" + piece(e)["partial_json"])),
             "a delta of another type": (run, lambda e: piece(e).update(type="text_delta")),
-            "a call whose id is no server tool's": (run, lambda e: self.of(e, start, 1)["content_block"].update(id="toolu_1")),
+            "a call whose id is no server tool's": (run, lambda e: of(e, start, 1)["content_block"].update(id="toolu_1")),
             "a result of another call": (run, lambda e: result(e).update(tool_use_id="srvtoolu_other")),
             "a result of another tool": (run, lambda e: result(e).update(type="code_execution_tool_result")),
             "a result of no type": (run, lambda e: result(e)["content"].update(type="bash_result")),
-            "results in another order": ("parallel-server-tools", lambda e: (
-                lambda one, two: (one.update(tool_use_id=two["tool_use_id"]), two.update(tool_use_id="srvtoolu_x")))(result(e), result(e, 1))),
+            "results in another order": ("parallel-server-tools", swap_results),
             "a code that nobody knows": ("web-search", lambda e: result(e).update(
                 content={"type": "web_search_tool_result_error", "error_code": "broken"})),
-            "a pause without a call": ("text" if (DATA / "messages-stream-text.sse").exists() else "resumed",
-                                       lambda e: self.of(e, "message_delta")["delta"].update(stop_reason="tool_use")),
-            "an end while a call waits": ("pause-turn", lambda e: self.of(e, "message_delta")["delta"].update(stop_reason="end_turn")),
-            "an end behind a call of the client's": ("mixed-tool-use", lambda e: self.of(e, "message_delta")["delta"].update(
+            "tool_use without a call of the client's": ("resumed", lambda e: of(e, "message_delta")["delta"].update(
+                stop_reason="tool_use")),
+            "an end while a call waits": ("pause-turn", lambda e: of(e, "message_delta")["delta"].update(stop_reason="end_turn")),
+            "an end behind a call of the client's": ("mixed-tool-use", lambda e: of(e, "message_delta")["delta"].update(
                 stop_reason="end_turn")),
-            "no stop reason": (run, lambda e: self.of(e, "message_delta")["delta"].update(stop_reason=None)),
-            "a container of the other surface": (run, lambda e: self.of(e, "message_delta")["delta"]["container"].update(id="cntr_1")),
-            "usage that shrinks": (run, lambda e: self.of(e, "message_delta")["usage"].update(input_tokens=0)),
+            "no stop reason": (run, lambda e: of(e, "message_delta")["delta"].update(stop_reason=None)),
+            "a container of the other surface": (run, lambda e: of(e, "message_delta")["delta"]["container"].update(id="cntr_1")),
+            "usage that shrinks": (run, lambda e: of(e, "message_delta")["usage"].update(input_tokens=0)),
             "an error of no type": ("error", lambda e: e[-1]["error"].update(type="server_error"))}
         for what, (example, change) in cases.items():
             self.complains("messages", self.changed("messages", example, change), what)

@@ -222,7 +222,8 @@ class Upstream:
         if isinstance(turn, Bytes):
             connection.send(turn.data)
             return False
-        return bool(turn(connection))
+        made = turn(connection)  # True, False, or a turn made to the measure of the request
+        return self._answer(sock, request, made) if isinstance(made, (dict, Stream, Status, Bytes)) else bool(made)
 
 
 def read_request(reader):

@@ -300,6 +300,7 @@ static void a_strict_server_names_what_it_refuses(void)
          "the expected tags: 'custom'"},
         {MESSAGES(ASK, ",\"tools\":[{\"name\":\"c\",\"parameters\":{}}]"),
          "tools.0.parameters: Extra inputs are not permitted"},
+        {MESSAGES(ASK, ",\"tools\":{}"), "tools: Input should be a valid list"},
         {MESSAGES(ASK, ",\"tools\":[{\"input_schema\":{\"type\":\"object\"}}]"),
          "tools.0.name: Field required"},
         {MESSAGES(ASK, ",\"tools\":[{\"name\":\"c\"}]"),

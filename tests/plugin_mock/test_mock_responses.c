@@ -351,8 +351,9 @@ static void a_strict_server_names_what_it_refuses(void)
         {ITEMS(ASK, ",\"max_output_tokens\":15"), "max_output_tokens",
          "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but "
          "got 15 instead."},
-        {ITEMS(ASK, ",\"include\":[\"code_interpreter_call.outputs\"]"), "include[0]",
-         "Invalid value: 'code_interpreter_call.outputs'."},
+        {ITEMS(ASK, ",\"include\":[\"code_interpreter_call.outputs\",\"secrets\"]"), "include[1]",
+         "Invalid value: 'secrets'."},
+        {ITEMS(ASK, ",\"tools\":\"x\""), "tools", "Invalid type for 'tools': expected an array."},
         {ITEMS(ASK, ",\"tools\":[{\"type\":\"code_interpreter\",\"container\":{}}]"),
          "tools[0].type",
          "Invalid value: 'code_interpreter'. Supported values are: 'function' and 'custom'."},
