@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/limits.h"
 
 #include <stdio.h>
 
@@ -95,11 +96,13 @@ int container_take_named(struct request *r, struct sg_error *err)
                            .deadline = r->deadline};
     struct sg_error failure = {0};
     if (registry_acquire(r->gateway->registry, &want, &r->lease, &failure) == 0) {
+        r->has_resumed = true;
         r->session_id = (struct str){0}; /* the named one wins */
         lease_is_named(r);
         return 0;
     }
     if (!named.is_demanded) {
+        r->has_lost_parked = true; /* the model's history shows what is gone */
         return 0;
     }
     int rc = error_set_param(err, SG_E_NOT_FOUND, "container",
@@ -107,4 +110,11 @@ int container_take_named(struct request *r, struct sg_error *err)
                              (int)(named.given.len < 64 ? named.given.len : 64), named.given.data);
     (void)snprintf(err->reason, sizeof err->reason, "container_not_found"); /* fits */
     return rc;
+}
+
+void container_await_client(struct request *r)
+{
+    if (r->lease != NULL && r->route.surface->container != NULL) {
+        lease_park(r->lease, LIMIT_PARK_MS);
+    }
 }

@@ -309,6 +309,9 @@ static int turns_serve(struct request *r, struct turns *turns, struct sg_error *
         if (rc != 0) {
             return rc;
         }
+        if (turn.has_client_calls) {
+            container_await_client(r); /* before the client can know of it */
+        }
         if (!more || turn.has_client_calls) {
             return answer_finish(r, turns, turn.has_text || turn.has_client_calls, err);
         }

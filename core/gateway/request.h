@@ -168,6 +168,9 @@ void container_source_attach(struct request *);
 int container_take(struct request *, const struct sandbox *, struct sg_error *err);
 /* … on the one that the client names, where it does: NOT_FOUND if the identity has none of that id. */
 int container_take_named(struct request *, struct sg_error *err);
+/* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
+ * record of the answer does that (records.c). */
+void container_await_client(struct request *);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);

@@ -203,8 +203,8 @@ static int acquire_by_id(struct lease *lease, const struct acquire *acquire, str
     struct str container_id = acquire->container_id, identity = acquire->identity;
     struct table_reply reply;
     registry_lock(registry);
-    bool found = !registry->is_stopping &&
-                 (!acquire->is_parked || parked_take(registry, identity, container_id)) &&
+    bool was_parked = parked_take(registry, identity, container_id);
+    bool found = !registry->is_stopping && (!acquire->is_parked || was_parked) &&
                  registry->table->ops->acquire_id(registry->table, container_id, identity, &reply);
     if (found) {
         struct container *container = reply.local;
@@ -265,7 +265,13 @@ const struct sandbox *lease_sandbox(const struct lease *lease)
 int64_t lease_stays_ms(const struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);
-    return lease->is_session ? lease->registry->options.idle_timeout_ms : lease->keep_ms;
+    if (lease->is_session) {
+        return lease->registry->options.idle_timeout_ms;
+    }
+    registry_lock(lease->registry);
+    int64_t park_ms = lease->container->park_ms;
+    registry_unlock(lease->registry);
+    return park_ms > lease->keep_ms ? park_ms : lease->keep_ms;
 }
 
 bool lease_take_loss(struct lease *lease)

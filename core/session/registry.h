@@ -84,8 +84,8 @@ int registry_acquire(struct registry *, const struct acquire *, struct lease **r
 void lease_keep(struct lease *, int64_t keep_ms);
 
 /* An ephemeral container waits for the request that continues this one: for so long after its last lease was given
- * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id with `is_parked`. 0: it does not
- * wait any more. Of a session's nothing changes. */
+ * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id; with `is_parked` only then. 0: it
+ * does not wait any more. Of a session's nothing changes. */
 void lease_park(struct lease *, int64_t park_ms);
 
 /* "cntr_…", ours; never the provider's handle. May change when a dead container was replaced. */

@@ -36,7 +36,7 @@ struct surface_memory {
     /* What was kept under the id, until the request ends; false: nothing, or not any more. */
     bool (*find)(void *context, struct str id, struct str *ret);
     /* The request continues the answer that was kept under the id; true if that left something that goes on in this
-     * request, and may do so in the next. */
+     * request, and may do so in the next. What it left and is gone is told to the model with the next result. */
     bool (*resume)(void *context, struct str id);
     void *context;
 };
