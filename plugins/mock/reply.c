@@ -235,7 +235,7 @@ static void call_forced(struct reply *r, const struct conversation *c)
             text_puts(&call->arguments, call->arguments.len > 1 ? ", " : "");
             text_json(&call->arguments, one->valuestring, strlen(one->valuestring));
             text_puts(&call->arguments, ": ");
-            text_json(&call->arguments, c->user.data, c->user.len);
+            text_put_json_string(&call->arguments, &c->user);
         }
     }
     text_puts(&call->arguments, "}");

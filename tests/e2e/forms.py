@@ -71,6 +71,10 @@ class Form:
     def metadata(self, session):
         return {"session_id": session, "kept": "k"}
 
+    def results(self, body):
+        """(id, text) of the results that a request carries to an upstream."""
+        return self.module.results_of(body)
+
     def choice(self, body):
         """"auto", "none" or "forced", of a request that an upstream got."""
         choice = body.get("tool_choice", "auto")
@@ -137,9 +141,6 @@ class Chat(Form):
         asked = [{"role": "user", "content": text}] if text else []
         return {**body, "messages": [*body["messages"], message, *results, *asked]}
 
-    def results(self, body):
-        return [(m["tool_call_id"], m["content"].strip()) for m in body["messages"] if m["role"] == "tool"]
-
 
 class Responses(Form):
     name, path, module, limit = "responses", "/v1/responses", responses_upstream, "max_output_tokens"
@@ -187,9 +188,6 @@ class Responses(Form):
         results = [{"type": "function_call_output", "call_id": call[0], "output": result} for call in told.calls]
         asked = [{"role": "user", "content": text}] if text else []
         return {**body, "input": [*body["input"], *told.final["output"], *results, *asked]}
-
-    def results(self, body):
-        return responses_upstream.results_of(body)
 
 
 class Messages(Form):
@@ -244,9 +242,6 @@ class Messages(Form):
         container = told.final.get("container")
         named = {"container": container["id"]} if container else {}
         return {**body, "messages": [*body["messages"], *more], **named}
-
-    def results(self, body):
-        return messages_upstream.results_of(body)
 
     def metadata(self, session):
         return {"session_id": session, "user_id": "u"}  # nothing else is this API's

@@ -4,7 +4,7 @@ import json
 
 from client import TOOL, Wire, body_of, chat, post
 from harness import E2E, in_parallel, main
-from upstream import Status, Stream, always, answer, chunk, code, events, streamed
+from upstream import Status, Stream, always, answer, chunk, code, events, results_of, streamed
 
 STOCK = {"type": "function", "function": {"name": "get_stock", "parameters": {
     "type": "object", "properties": {"part": {"type": "string"}}, "required": ["part"]}}}
@@ -37,10 +37,6 @@ def message_of(reply, stream):
 def continued(message, result="5", tools=(TOOL, STOCK), more=(), **options):
     results = [{"role": "tool", "tool_call_id": call["id"], "content": result} for call in message["tool_calls"]]
     return {"model": "mock", "messages": [USER, message, *results, *more], "tools": list(tools), **options}
-
-
-def results_of(body):
-    return [(m["tool_call_id"], m["content"].strip()) for m in body["messages"] if m["role"] == "tool"]
 
 
 class Mixed(E2E):

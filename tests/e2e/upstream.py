@@ -32,6 +32,17 @@ def code(source, call_id="call_1", name="code_interpreter"):
     return answer(calls=[(call_id, name, {"code": source})])
 
 
+def calls_of(body):
+    """(id, name, arguments) of the calls in a request's history."""
+    return [(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"])) for message in body["messages"]
+            for call in message.get("tool_calls") or []]
+
+
+def results_of(body):
+    """(id, text) of the results in a request's history."""
+    return [(message["tool_call_id"], message["content"].strip()) for message in body["messages"] if message["role"] == "tool"]
+
+
 def chunk(delta=None, finish=None, **extra):
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     return {**CHAT, "object": "chat.completion.chunk", "choices": choices, **extra}
