@@ -24,7 +24,10 @@ static void bash_for(const char *command, int64_t timeout_ms)
 
 static void streams_body(void)
 {
-    EXPECT_BASH("echo one; echo two >&2; printf three", "[out]one\nthree[err]two\n" EXITED(0));
+    bash_for("echo one; echo two >&2; printf three", DEFAULT_TIMEOUT_MS);
+    EXPECT_TEXT(o.out.data, "one\nthree"); /* between two pipes there is no order */
+    EXPECT_TEXT(o.err.data, "two\n");
+    EXPECT_PART(o.all.data, EXITED(0));
     EXPECT_BASH("printf '\\xff\\xc3\\xa4'", "[out]\xEF\xBF\xBD\xC3\xA4" EXITED(0));
     EXPECT_BASH("", EXITED(0));
     EXPECT_BASH("# nothing", EXITED(0));
@@ -95,7 +98,7 @@ static void whole_body(void)
     EXPECT_TEXT(o.error.message,
                 "local (box): the command ran longer than 1s and was killed; files are kept");
     EXPECT_TEXT(o.all.data, "[out]begun\n");
-    CU_ASSERT_TRUE(o.took_us < 3000000);
+    CU_ASSERT_TRUE(o.took_us < 10000000);
     EXPECT_BASH("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline | grep '^sleep'; done; true",
                 "[out]sleep 1000 \n" EXITED(0));
     EXPECT_RUN("print(x, own.poll())", "[out]7 None\n");
@@ -112,9 +115,11 @@ static void background_body(void)
     EXPECT_BASH("sleep 1000 & echo $! > pid; echo left", "[out]left\n" EXITED(0));
     CU_ASSERT_TRUE(clock_ms() - before < 10000); /* it is not waited for */
     EXPECT_BASH("kill -0 $(cat pid) && echo lives; kill $(cat pid)", "[out]lives\n" EXITED(0));
-    /* What it prints later belongs to no run. */
-    EXPECT_BASH("(sleep 0.2; echo late) & echo now", "[out]now\n" EXITED(0));
-    EXPECT_BASH("sleep 0.5; echo then", "[out]late\nthen\n" EXITED(0));
+    /* What it prints later belongs to the run that goes on then. */
+    EXPECT_BASH("(while [ ! -e go ]; do sleep 0.05; done; echo late; touch done) & echo now",
+                "[out]now\n" EXITED(0));
+    EXPECT_BASH("touch go; while [ ! -e done ]; do sleep 0.05; done; echo then",
+                "[out]late\nthen\n" EXITED(0));
 }
 
 static void what_is_left_in_the_background_lives_on_as_pythons_does(void)
@@ -134,7 +139,7 @@ static void interrupt_body(void)
     host_finish(running);
     CU_ASSERT_EQUAL(later.code, 0);
     EXPECT_TEXT(later.all.data, "[out]go\n" EXITED(130));
-    CU_ASSERT_TRUE(later.took_us < 5000000);
+    CU_ASSERT_TRUE(later.took_us < 20000000);
     outcome_clear(&later);
     EXPECT_RUN("1 + 1", "[result]{\"text/plain\":\"2\"}");
 }
