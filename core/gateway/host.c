@@ -165,7 +165,8 @@ struct loss_sink {
     struct request *request;
     const struct sg_sink *to;
     bool has_raised;
-    bool has_output; /* so what the run ended by is its own limit, not the sandbox's */
+    bool has_refused; /* what failed is the interceptor's own wish */
+    bool has_output;  /* so what the run ended by is its own limit, not the sandbox's */
 };
 
 static int announce_loss(struct loss_sink *sink, struct sg_error *err)
@@ -188,7 +189,9 @@ static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,
     sink->has_raised = sink->has_raised || kind == SG_OUT_EXCEPTION;
     sink->has_output = true;
     int rc = announce_loss(sink, err);
-    return rc == 0 ? sink->to->event(sink->to->ctx, kind, data, len, err) : rc;
+    rc = rc == 0 ? sink->to->event(sink->to->ctx, kind, data, len, err) : rc;
+    sink->has_refused = sink->has_refused || rc != 0;
+    return rc;
 }
 
 static void count_run(const struct request *r, int code, bool has_raised, int64_t us)
@@ -299,7 +302,7 @@ static int files_read(struct request *r, const char *operation,
     if (to != NULL && rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code;
     }
-    return files_end(r, operation, rc, err);
+    return sink.has_refused ? rc : files_end(r, operation, rc, err);
 }
 
 static bool offers_get(const struct sg_sandbox_ops *ops)

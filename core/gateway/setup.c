@@ -318,23 +318,34 @@ static void check_references(struct setup *s, const struct conf_node *entry,
     }
 }
 
-/* A tool that answers the hosted code interpreter needs a sandbox, one that answers web search a search. */
+static bool is_one_of(const char *hosted, const char *const *kinds)
+{
+    while (hosted != NULL && *kinds != NULL && strcmp(hosted, *kinds) != 0) {
+        kinds++;
+    }
+    return hosted != NULL && *kinds != NULL;
+}
+
+/* A tool that answers hosted code or files needs a sandbox, one that answers web search a search. Each is said once. */
 static void check_needs(struct setup *s, const struct conf_node *entry,
                         const struct interceptor *interceptor)
 {
+    static const char *const of_sandbox[] = {"code_interpreter", "bash_code_execution",
+                                             "text_editor_code_execution", NULL};
+    static const char *const of_search[] = {"web_search", NULL};
     const struct sg_tool *tool = interceptor->instance->plugin->interceptor->tools;
+    bool needs_sandbox = false, needs_search = false;
     for (; tool != NULL && tool->name != NULL; tool++) {
-        const char *hosted = tool->hosted != NULL ? tool->hosted : "";
-        if (strcmp(hosted, "code_interpreter") == 0 && interceptor->sandbox == NULL &&
-            conf_get(entry, "sandbox") == NULL) {
-            conf_problem(s->problems, entry, "interceptors: '%s' needs 'sandbox: NAME'",
-                         interceptor->name);
-        }
-        if (strcmp(hosted, "web_search") == 0 && interceptor->search == NULL &&
-            conf_get(entry, "search") == NULL) {
-            conf_problem(s->problems, entry, "interceptors: '%s' needs 'search: NAME'",
-                         interceptor->name);
-        }
+        needs_sandbox = needs_sandbox || is_one_of(tool->hosted, of_sandbox);
+        needs_search = needs_search || is_one_of(tool->hosted, of_search);
+    }
+    if (needs_sandbox && interceptor->sandbox == NULL && conf_get(entry, "sandbox") == NULL) {
+        conf_problem(s->problems, entry, "interceptors: '%s' needs 'sandbox: NAME'",
+                     interceptor->name);
+    }
+    if (needs_search && interceptor->search == NULL && conf_get(entry, "search") == NULL) {
+        conf_problem(s->problems, entry, "interceptors: '%s' needs 'search: NAME'",
+                     interceptor->name);
     }
 }
 

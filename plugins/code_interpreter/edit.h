@@ -21,6 +21,7 @@ struct edit {
 
 /* The file into `content`. A failure is handed to edit_fail(). */
 int edit_read(struct edit *, struct sg_error *err);
+const char *edit_read_message(const struct edit *, const struct sg_error *err);
 int edit_write(struct edit *, const void *data, size_t len, struct sg_error *err);
 
 /* The end of a call whose file function failed with this code; `message` as tool_message() has it. */

@@ -184,6 +184,6 @@ int edit_replace(struct edit *edit, struct json_value old_string, struct json_va
         return edit_wrong(edit, "'old_str' and 'new_str' are the same", err);
     }
     int code = edit_read(edit, err);
-    return code != 0 ? edit_fail(edit, code, tool_message(err, "the file could not be read"), err)
+    return code != 0 ? edit_fail(edit, code, edit_read_message(edit, err), err)
                      : replace(edit, old, new, err);
 }

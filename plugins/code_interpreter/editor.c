@@ -13,6 +13,9 @@ static const char expected[] =
 
 enum member { COMMAND, PATH, FILE_TEXT, OLD_STR, NEW_STR, VIEW_RANGE, MEMBERS };
 
+static const char too_large[] =
+    "the file is larger than 1 MiB: look at parts of it with a shell command or code";
+
 /* ---- files ---- */
 
 static int take_content(void *context, enum sg_out kind, const void *data, size_t len,
@@ -25,16 +28,18 @@ static int take_content(void *context, enum sg_out kind, const void *data, size_
         text_put(&edit->content, data, len);
         edit->is_too_large = edit->content.overflow;
     }
-    return edit->is_too_large ? sg->fail(err, SG_E_LIMIT,
-                                         "the file is larger than 1 MiB: look at parts of it with "
-                                         "a shell command or code")
-                              : 0;
+    return edit->is_too_large ? sg->fail(err, SG_E_LIMIT, "%s", too_large) : 0;
 }
 
 int edit_read(struct edit *edit, struct sg_error *err)
 {
     struct sg_sink sink = {.event = take_content, .ctx = edit};
     return sg->file_get(edit->call, edit->path_text, &sink, err);
+}
+
+const char *edit_read_message(const struct edit *edit, const struct sg_error *err)
+{
+    return edit->is_too_large ? too_large : tool_message(err, "the file could not be read");
 }
 
 int edit_write(struct edit *edit, const void *data, size_t len, struct sg_error *err)
@@ -138,7 +143,7 @@ static int view(struct edit *edit, struct json_value range, struct sg_error *err
         return edit_view(edit, first, last, err);
     }
     char message[1024];
-    snprintf(message, sizeof message, "%s", tool_message(err, "the file could not be read"));
+    snprintf(message, sizeof message, "%s", edit_read_message(edit, err));
     if (code == SG_E_NOT_FOUND || code == SG_E_INVALID) {
         bool is_folder = false;
         int listed = edit_folder(edit, &is_folder, err);

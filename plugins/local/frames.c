@@ -44,6 +44,27 @@ static bool take_mime(struct frame *frame)
     return true;
 }
 
+/* An entry's name is one component of a path. */
+static bool take_entry(struct frame *frame)
+{
+    if (!take_byte(frame, &frame->number) || frame->number >= ENTRY_TYPES ||
+        frame->body_len <= sizeof frame->size) {
+        return false;
+    }
+    memcpy(&frame->size, frame->body, sizeof frame->size);
+    frame->body += sizeof frame->size;
+    frame->body_len -= sizeof frame->size;
+    return frame->body_len <= FRAME_NAME_MAX && frame->size <= INT64_MAX &&
+           memchr(frame->body, '/', frame->body_len) == NULL &&
+           memchr(frame->body, '\0', frame->body_len) == NULL;
+}
+
+/* Nothing but one byte below `end`. */
+static bool take_number(struct frame *frame, unsigned end)
+{
+    return take_byte(frame, &frame->number) && frame->number < end && frame->body_len == 0;
+}
+
 bool frame_read(const void *packet, size_t len, struct frame *ret)
 {
     const unsigned char *bytes = packet;
@@ -60,6 +81,7 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
     case FRAME_HELLO:
     case FRAME_STDOUT:
     case FRAME_STDERR:
+    case FRAME_DATA:
         valid = true;
         break;
     case FRAME_FORM:
@@ -70,7 +92,16 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
         break;
     case FRAME_VALUE:
     case FRAME_FINISHED:
-        valid = take_byte(&frame, &frame.number) && frame.number <= 1 && frame.body_len == 0;
+        valid = take_number(&frame, 2);
+        break;
+    case FRAME_EXITED:
+        valid = take_number(&frame, 256);
+        break;
+    case FRAME_REFUSED:
+        valid = take_number(&frame, REFUSALS);
+        break;
+    case FRAME_ENTRY:
+        valid = take_entry(&frame);
         break;
     case FRAME_EXCEPTION:
         valid = take_byte(&frame, &frame.number) && frame.number < EXCEPTION_FIELDS;

@@ -144,6 +144,7 @@ extern const struct sg_sandbox_ops local_ops;
 /* ---- run.c ---- */
 
 struct run_request {
+    bool is_command; /* for the shell; else Python */
     const char *code;
     size_t code_len;
     int64_t timeout_ms;
@@ -151,6 +152,18 @@ struct run_request {
 };
 int local_run(struct local *, struct sg_call *, struct box *, const struct run_request *,
               struct sg_error *err);
+
+/* ---- files.c ---- */
+
+#define FILE_BYTES_MAX ((size_t)10 << 20) /* driver/files.py has the same bounds */
+#define FILE_ENTRIES_MAX 10000
+
+/* The box does the work, with its own rights and within its own view: no path is ever opened here. As struct
+ * sg_sandbox_ops has them. */
+int local_get(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
+int local_put(struct local *, struct sg_call *, struct box *, const char *path, const void *data,
+              size_t len, struct sg_error *);
+int local_list(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
 
 /* ---- selftest.c: a box through the same path as any other; SG_E_CONFIG with what failed and what to do ---- */
 

@@ -1,4 +1,4 @@
-/* The operations on containers: create, run, destroy, touch, interrupt. */
+/* The operations on containers: create, run, files, destroy, touch, interrupt. */
 #include "local.h"
 
 #include <stdio.h>
@@ -122,6 +122,22 @@ static int provider_create(void *self, struct sg_call *call, const struct sg_san
 
 /* ---- run ---- */
 
+/* A container that has ended is found out by who uses it. */
+static int end_of_use(struct local *local, struct box *box, int result)
+{
+    if (result == SG_E_GONE || result == SG_E_GONE_BEFORE) {
+        box_kill(box);
+        box_remove(local, box); /* also if nobody destroys what is gone */
+    }
+    box_unref(local, box);
+    return result;
+}
+
+static int box_is_missing(struct sg_error *err)
+{
+    return sg->fail(err, SG_E_GONE_BEFORE, "the container no longer exists");
+}
+
 struct emitter {
     struct sg_call *call;
 };
@@ -142,27 +158,53 @@ static int provider_run(void *self, struct sg_call *call, const char *handle,
                         const struct sg_run *run, struct sg_error *err)
 {
     struct local *local = self;
-    if (!is_python(run->language)) {
-        return sg->fail(err, SG_E_INVALID, "local runs python only, not '%.40s'", run->language);
+    bool is_command = run->language != NULL && strcmp(run->language, "bash") == 0;
+    if (!is_command && !is_python(run->language)) {
+        return sg->fail(err, SG_E_INVALID, "local runs python and bash, not '%.40s'",
+                        run->language);
     }
     struct box *box = box_find(local, handle);
     if (box == NULL) {
-        return sg->fail(err, SG_E_GONE_BEFORE, "the container no longer exists");
+        return box_is_missing(err);
     }
     struct emitter emitter = {call};
     const struct sg_sink sink = {emit_event, &emitter};
-    const struct run_request request = {.code = run->code,
+    const struct run_request request = {.is_command = is_command,
+                                        .code = run->code,
                                         .code_len = run->code_len,
                                         .timeout_ms = run->timeout_ms > 0 ? run->timeout_ms
                                                                           : TIMEOUT_DEFAULT_MS,
                                         .sink = &sink};
-    int result = local_run(local, call, box, &request, err);
-    if (result == SG_E_GONE || result == SG_E_GONE_BEFORE) {
-        box_kill(box);
-        box_remove(local, box); /* also if nobody destroys what is gone */
-    }
-    box_unref(local, box);
-    return result;
+    return end_of_use(local, box, local_run(local, call, box, &request, err));
+}
+
+/* ---- files ---- */
+
+static int provider_get(void *self, struct sg_call *call, const char *handle, const char *path,
+                        struct sg_error *err)
+{
+    struct local *local = self;
+    struct box *box = box_find(local, handle);
+    return box == NULL ? box_is_missing(err)
+                       : end_of_use(local, box, local_get(local, call, box, path, err));
+}
+
+static int provider_put(void *self, struct sg_call *call, const char *handle, const char *path,
+                        const void *data, size_t len, struct sg_error *err)
+{
+    struct local *local = self;
+    struct box *box = box_find(local, handle);
+    return box == NULL ? box_is_missing(err)
+                       : end_of_use(local, box, local_put(local, call, box, path, data, len, err));
+}
+
+static int provider_list(void *self, struct sg_call *call, const char *handle, const char *path,
+                         struct sg_error *err)
+{
+    struct local *local = self;
+    struct box *box = box_find(local, handle);
+    return box == NULL ? box_is_missing(err)
+                       : end_of_use(local, box, local_list(local, call, box, path, err));
 }
 
 /* ---- the end, and in between ---- */
@@ -236,5 +278,8 @@ const struct sg_sandbox_ops local_ops = {
     .destroy = provider_destroy,
     .touch = provider_touch,
     .interrupt = provider_interrupt,
+    .put = provider_put,
+    .get = provider_get,
+    .list = provider_list,
     .fds_per_container = BOX_FDS,
 };

@@ -1,28 +1,23 @@
-/* One run of code in a box: sent, watched, ended.
+/* One run of code, or of a shell command, in a box: sent, watched, ended.
  *
  * The box is never believed about how the run went, except that it says "finished". The time is ours: at the end of it
  * SIGINT, a second later SIGKILL to pid 1. That the interpreter has ended, and how, comes from pid 1 over the status
  * socket. What is printed beyond the limits is read and dropped, so that the gateway never grows, and far beyond them
  * the run is interrupted as if its time were over. */
+#include "exchange.h"
 #include "local.h"
 #include "output.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#define GRACE_MS 1000                  /* for the code to react to SIGINT */
 #define END_MS 5000                    /* for a killed box to be gone */
 #define COALESCE_MS 15                 /* text waits so long for more */
 #define FLOOD_BYTES ((size_t)64 << 20) /* read from one run before it is interrupted */
 #define TURN_BYTES ((size_t)256 << 10) /* read before other work of the loop gets its turn */
-#define STALE_BYTES ((size_t)4 << 20)  /* of an earlier run's output read before a new one starts */
 #define NOTE_TRIES 4                   /* of looking at both pipes at one moment */
 
 enum stop_reason { STOP_NONE, STOP_TIMEOUT, STOP_FLOOD, STOP_INTERRUPT, STOP_CLOSED };
@@ -39,8 +34,10 @@ struct run {
     enum stop_reason why;
     bool end_awaited; /* it has ended, and pid 1 has yet to say how */
     bool killed;
-    bool finished; /* "finished" has come */
-    bool failed;   /* the box sends no more that counts: it has ended */
+    bool finished;   /* "finished" has come */
+    bool failed;     /* the box sends no more that counts: it has ended */
+    int exit_status; /* of a command; -1: not told */
+    bool has_no_shell;
     uint64_t bytes;
     size_t out_noted, err_noted; /* in the pipes, to be read before later packets */
     char packet[FRAME_BYTES_MAX];
@@ -166,16 +163,21 @@ static int read_noted(struct run *run, struct sg_error *err)
                        : read_pipe(run, &run->box->err, &run->err_noted, SOURCE_PIPE_ERR, err);
 }
 
-/* The interpreter's side waits for this before it sends more. A box that does not read its answers does not get them. */
-static void answer_sync(const struct box *box)
+/* What is told of a command beside its output. */
+static void note_command(struct run *run, const struct frame *frame)
 {
-    uint8_t head[FRAME_HEAD_BYTES];
-    frame_head(head, FRAME_SYNC, false, box->nonce);
-    (void)send(box->control, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (frame->kind == FRAME_EXITED) {
+        run->exit_status = (int)frame->number;
+    }
+    run->has_no_shell =
+        run->has_no_shell || (frame->kind == FRAME_REFUSED && frame->number == REFUSAL_NO_SHELL);
 }
 
 static int take_frame(struct run *run, const struct frame *frame, struct sg_error *err)
 {
+    if (run->request->is_command) {
+        note_command(run, frame);
+    }
     if (frame->kind != FRAME_SYNC) {
         run->finished = frame->kind == FRAME_FINISHED;
         return output_frame(&run->output, frame, local_now_ms(), err);
@@ -183,7 +185,7 @@ static int take_frame(struct run *run, const struct frame *frame, struct sg_erro
     note_pipes(run);
     int result = read_noted(run, err);
     if (result == 0) {
-        answer_sync(run->box);
+        exchange_answer_sync(run->box);
     }
     return result;
 }
@@ -274,117 +276,12 @@ static int take_turn(struct run *run, struct sg_error *err)
     return result;
 }
 
-/* ---- before the code ---- */
-
-static int box_is_gone(const struct run *run, enum sg_code code, struct sg_error *err)
-{
-    char text[256];
-    return sg->fail(err, code, "%s", box_end_text(run->local, run->box, text, sizeof text));
-}
-
-/* Drops what came since the last run; `ready` or not, all is looked at. */
-static void drop_stale(struct run *run)
-{
-    struct frame frame;
-    size_t dropped = 0, bytes = 0;
-    ssize_t len;
-    while (dropped < STALE_BYTES &&
-           ((len = box_read_packet(run->box, run->packet, sizeof run->packet, &bytes)) > 0 ||
-            bytes > 0)) {
-        dropped += bytes;
-        if (len > 0 && frame_read(run->packet, (size_t)len, &frame) &&
-            frame.nonce == run->box->nonce) {
-            run->box->unfinished = run->box->unfinished && frame.kind != FRAME_FINISHED;
-            if (frame.kind == FRAME_SYNC) {
-                answer_sync(run->box); /* all that is in the pipes is dropped anyway */
-            }
-        }
-    }
-    int *pipes[] = {&run->box->out, &run->box->err};
-    for (int i = 0; i < 2; i++) {
-        dropped = 0;
-        while (dropped < STALE_BYTES &&
-               (len = box_read_pipe(run->box, pipes[i], run->packet, sizeof run->packet)) > 0) {
-            dropped += (size_t)len;
-        }
-    }
-}
-
-/* Waits for the end of a cell that an earlier call left running and interrupted. */
-static int settle(struct run *run, struct sg_error *err)
-{
-    int64_t until = local_now_ms() + GRACE_MS;
-    drop_stale(run);
-    box_read_status(run->box);
-    while (run->box->unfinished && run->box->end == END_NONE && run->box->control >= 0) {
-        unsigned ready = 0;
-        int64_t left = until - local_now_ms();
-        if (left <= 0) {
-            box_kill(run->box);
-            return sg->fail(err, SG_E_GONE_BEFORE,
-                            "the code of an earlier run did not stop and was killed");
-        }
-        int result = box_wait(run->call, run->box, left, &ready, err);
-        if (result != 0) {
-            return result;
-        }
-        drop_stale(run);
-        box_read_status(run->box);
-    }
-    if (run->box->end != END_NONE || run->box->control < 0) {
-        box_kill(run->box);
-        return box_is_gone(run, SG_E_GONE_BEFORE, err);
-    }
-    return 0;
-}
-
-/* One packet of the code; waits while the socket is full. Returns 0 with the bytes gone, or SG_E_GONE_BEFORE. */
-static int send_piece(struct run *run, size_t at, size_t *ret_len, struct sg_error *err)
-{
-    uint8_t head[FRAME_HEAD_BYTES];
-    size_t left = run->request->code_len - at;
-    size_t len = left < FRAME_BODY_BYTES ? left : FRAME_BODY_BYTES;
-    frame_head(head, FRAME_RUN, len < left, run->box->nonce);
-    struct iovec iov[] = {{head, sizeof head}, {(void *)(uintptr_t)(run->request->code + at), len}};
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
-    for (;;) {
-        if (sendmsg(run->box->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
-            *ret_len = len;
-            return 0;
-        }
-        int64_t left_ms = run->deadline - local_now_ms();
-        if (errno != EAGAIN || left_ms <= 0) {
-            box_kill(run->box);
-            return sg->fail(err, SG_E_GONE_BEFORE, "the interpreter does not take code any more");
-        }
-        int events = 0;
-        int result = sg->wait_fd(run->call, run->box->control, SG_WRITE, left_ms, &events, err);
-        if (result != 0 && (result != SG_E_TIMEOUT || sg->time_left_ms(run->call) <= 0)) {
-            return result;
-        }
-    }
-}
-
-static int send_code(struct run *run, struct sg_error *err)
-{
-    if (getrandom(&run->box->nonce, sizeof run->box->nonce, 0) != (ssize_t)sizeof run->box->nonce) {
-        return sg->fail(err, SG_E_INTERNAL, "the system gave no random bytes");
-    }
-    (void)box_order(run->box, WIRE_BUSY, 0); /* a box that is gone is seen by what follows */
-    run->box->memory_killed = false;
-    run->box->unfinished = true;
-    size_t at = 0, len = 0;
-    do {
-        int result = send_piece(run, at, &len, err);
-        if (result != 0) {
-            return result;
-        }
-        at += len;
-    } while (at < run->request->code_len);
-    return 0;
-}
-
 /* ---- the end ---- */
+
+static const char *subject_of(const struct run *run)
+{
+    return run->request->is_command ? "the command" : "the code";
+}
 
 static int fail_stopped(const struct run *run, struct sg_error *err)
 {
@@ -393,17 +290,19 @@ static int fail_stopped(const struct run *run, struct sg_error *err)
     switch (run->why) {
     case STOP_TIMEOUT:
         return sg->fail(err, SG_E_GONE,
-                        "the code ran longer than %llds, did not react to the interrupt and was "
+                        "%s ran longer than %llds, did not react to the interrupt and was "
                         "killed; variables and files are gone",
-                        seconds);
+                        subject_of(run), seconds);
     case STOP_FLOOD:
         return sg->fail(err, SG_E_GONE,
-                        "the code printed more than 64MiB, did not react to the interrupt and was "
-                        "killed; variables and files are gone");
+                        "%s printed more than 64MiB, did not react to the interrupt and was "
+                        "killed; variables and files are gone",
+                        subject_of(run));
     case STOP_INTERRUPT:
         return sg->fail(err, SG_E_GONE,
-                        "the code did not react to the interrupt and was killed; variables and "
-                        "files are gone");
+                        "%s did not react to the interrupt and was killed; variables and files are "
+                        "gone",
+                        subject_of(run));
     default:
         return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
                         run->box->end == END_NONE || run->box->end == END_UNKNOWN
@@ -434,6 +333,11 @@ static int fail_gone(struct run *run, struct sg_error *err)
                     box_end_text(run->local, run->box, end, sizeof end));
 }
 
+static const char *stopped_text(const struct run *run)
+{
+    return run->request->is_command ? "killed; files are kept" : "interrupted; variables are kept";
+}
+
 static int conclude(struct run *run, struct sg_error *err)
 {
     long long seconds = (run->request->timeout_ms + 500) / 1000;
@@ -443,13 +347,17 @@ static int conclude(struct run *run, struct sg_error *err)
     run->box->unfinished = false;
     switch (run->why) {
     case STOP_TIMEOUT:
-        return sg->fail(err, SG_E_TIMEOUT,
-                        "the code ran longer than %llds and was interrupted; variables are kept",
-                        seconds);
+        return sg->fail(err, SG_E_TIMEOUT, "%s ran longer than %llds and was %s", subject_of(run),
+                        seconds, stopped_text(run));
     case STOP_FLOOD:
-        return sg->fail(err, SG_E_LIMIT,
-                        "the code printed more than 64MiB and was interrupted; variables are kept");
+        return sg->fail(err, SG_E_LIMIT, "%s printed more than 64MiB and was %s", subject_of(run),
+                        stopped_text(run));
     default:
+        if (run->has_no_shell) {
+            return sg->fail(err, SG_E_INVALID,
+                            "the container has no shell: there is neither bash "
+                            "nor sh in its /usr/bin");
+        }
         return 0; /* also if the box has ended since: the next run will find that */
     }
 }
@@ -481,6 +389,19 @@ static int give_notes(struct run *run, struct sg_error *err)
                                      err);
 }
 
+/* How a command ended, where it did so by itself or by an interrupt. */
+static int give_exit(const struct run *run, struct sg_error *err)
+{
+    char json[64];
+    bool is_stopped = run->why == STOP_TIMEOUT || run->why == STOP_FLOOD;
+    if (!run->finished || run->exit_status < 0 || is_stopped) {
+        return 0;
+    }
+    int len = snprintf(json, sizeof json, "{\"state\":\"exited\",\"code\":%d}", run->exit_status);
+    return run->request->sink->event(run->request->sink->ctx, SG_OUT_STATUS, json, (size_t)len,
+                                     err);
+}
+
 static int watch(struct run *run, struct sg_error *err)
 {
     int result = 0;
@@ -497,15 +418,29 @@ static int watch(struct run *run, struct sg_error *err)
     if (result == 0) {
         result = give_notes(run, err);
     }
+    if (result == 0) {
+        result = give_exit(run, err);
+    }
     return result != 0 ? result : conclude(run, err);
+}
+
+static int run_begin(struct run *run, struct sg_error *err)
+{
+    const struct run_request *request = run->request;
+    const struct exchange exchange = {run->local, run->call, run->box, run->packet, run->deadline};
+    int result = exchange_begin(&exchange, err);
+    return result != 0 ? result
+                       : exchange_send(&exchange, request->is_command ? FRAME_COMMAND : FRAME_RUN,
+                                       request->code, request->code_len, false, err);
 }
 
 static int run_claimed(struct run *run, struct sg_error *err)
 {
-    int result = settle(run, err);
+    const struct exchange exchange = {run->local, run->call, run->box, run->packet, 0};
+    int result = exchange_settle(&exchange, err);
     run->deadline = local_now_ms() + run->request->timeout_ms;
     if (result == 0) {
-        result = send_code(run, err);
+        result = run_begin(run, err);
     }
     if (result == 0) {
         result = watch(run, err);
@@ -515,29 +450,14 @@ static int run_claimed(struct run *run, struct sg_error *err)
         result = sg->fail(err, SG_E_TIMEOUT,
                           "the run took longer than it may; its container was deleted");
     }
-    if (run->box->unfinished && !run->killed) {
-        /* The caller has left, or is no longer waited for: the code must not go on for nobody. */
-        (void)box_interrupt(run->box);
-    }
-    (void)box_order(run->box, WIRE_IDLE, 0);
+    exchange_end(run->box, run->killed);
     return result;
-}
-
-/* One reading call at a time; the core sees to it, and a mistake there must not mix two runs. */
-static bool claim(struct local *local, struct box *box)
-{
-    pthread_mutex_lock(&local->lock);
-    bool free_now = !box->running;
-    box->running = true;
-    box->interrupt_wanted = free_now ? false : box->interrupt_wanted;
-    pthread_mutex_unlock(&local->lock);
-    return free_now;
 }
 
 int local_run(struct local *local, struct sg_call *call, struct box *box,
               const struct run_request *request, struct sg_error *err)
 {
-    if (!claim(local, box)) {
+    if (!exchange_claim(local, box)) {
         return sg->fail(err, SG_E_INTERNAL, "code runs in this container already");
     }
     struct run *run = calloc(1, sizeof *run);
@@ -549,6 +469,7 @@ int local_run(struct local *local, struct sg_call *call, struct box *box,
                             .call = call,
                             .box = box,
                             .request = request,
+                            .exit_status = -1,
                             .kill_at = INT64_MAX,
                             .give_up_at = INT64_MAX};
         output_init(&run->output, request->sink, local->config->output, local->config->results);
@@ -556,8 +477,6 @@ int local_run(struct local *local, struct sg_call *call, struct box *box,
         output_clear(&run->output);
     }
     free(run);
-    pthread_mutex_lock(&local->lock);
-    box->running = false;
-    pthread_mutex_unlock(&local->lock);
+    exchange_release(local, box);
     return result;
 }

@@ -132,6 +132,9 @@ struct arguments {
     struct sg_sandbox_spec spec;
     struct sg_run run;
     int64_t life_ms;
+    const char *path;
+    const void *data;
+    size_t len;
 };
 
 static int invoke_create(const struct instance *i, struct sg_call *call, void *arguments,
@@ -165,6 +168,27 @@ static int invoke_run(const struct instance *i, struct sg_call *call, void *argu
 {
     struct arguments *a = arguments;
     return i->plugin->sandbox->run(i->self, call, a->handle, &a->run, err);
+}
+
+static int invoke_get(const struct instance *i, struct sg_call *call, void *arguments,
+                      struct sg_error *err)
+{
+    struct arguments *a = arguments;
+    return i->plugin->sandbox->get(i->self, call, a->handle, a->path, err);
+}
+
+static int invoke_list(const struct instance *i, struct sg_call *call, void *arguments,
+                       struct sg_error *err)
+{
+    struct arguments *a = arguments;
+    return i->plugin->sandbox->list(i->self, call, a->handle, a->path, err);
+}
+
+static int invoke_put(const struct instance *i, struct sg_call *call, void *arguments,
+                      struct sg_error *err)
+{
+    struct arguments *a = arguments;
+    return i->plugin->sandbox->put(i->self, call, a->handle, a->path, a->data, a->len, err);
 }
 
 static struct sg_call *call_make(const char *operation, const char *handle, int64_t deadline_ms,
@@ -237,6 +261,8 @@ static const char *kind_name(enum sg_out kind)
            : kind == SG_OUT_RESULT    ? "[result]"
            : kind == SG_OUT_EXCEPTION ? "[exception]"
            : kind == SG_OUT_STATUS    ? "[status]"
+           : kind == SG_OUT_DATA      ? "[data]"
+           : kind == SG_OUT_FILE      ? "[file]"
                                       : "[?]";
 }
 
@@ -253,13 +279,14 @@ static int take_output(void *ctx, enum sg_out kind, const void *data, size_t len
     buf_puts(&outcome->all, goes_on ? "" : kind_name(kind));
     buf_append(&outcome->all, data, len);
     outcome->last = kind;
-    if (kind == SG_OUT_LOG_OUT) {
+    outcome->pieces++;
+    if (kind == SG_OUT_LOG_OUT || kind == SG_OUT_DATA) {
         buf_append(&outcome->out, data, len);
     } else if (kind == SG_OUT_LOG_ERR) {
         buf_append(&outcome->err, data, len);
     } else if (kind == SG_OUT_EXCEPTION) {
         buf_append(&outcome->exception, data, len);
-    } else if (kind == SG_OUT_RESULT) {
+    } else if (kind == SG_OUT_RESULT || kind == SG_OUT_FILE) {
         buf_append(&outcome->results, data, len);
         buf_putc(&outcome->results, '\n');
     }
@@ -278,16 +305,69 @@ static struct sg_call *run_make(const char *handle, const char *language, const 
     return call;
 }
 
+/* Empty, but with texts that can be looked at. */
+static void outcome_begin(struct outcome *outcome)
+{
+    outcome_clear(outcome);
+    struct buf *texts[] = {&outcome->all, &outcome->out, &outcome->err, &outcome->exception,
+                           &outcome->results};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        buf_puts(texts[i], "");
+    }
+}
+
+static void use_file(const char *operation, call_invoke *invoke, const char *handle,
+                     const char *path, struct str data, struct outcome *ret)
+{
+    struct arguments *arguments;
+    struct sg_call *call = call_make(operation, handle, 60000, &arguments);
+    const struct sg_sink sink = {take_output, ret};
+    outcome_begin(ret);
+    arguments->path = arena_copy(call_arena(call), str_of(path));
+    arguments->data = arena_copy(call_arena(call), data);
+    arguments->len = data.len;
+    int64_t start_us = clock_us();
+    ret->code = call_run(call, invoke, arguments, &sink, &ret->error);
+    ret->took_us = clock_us() - start_us;
+}
+
+void host_get(const char *handle, const char *path, struct outcome *ret)
+{
+    use_file("get", invoke_get, handle, path, STR(""), ret);
+}
+
+void host_list(const char *handle, const char *path, struct outcome *ret)
+{
+    use_file("list", invoke_list, handle, path, STR(""), ret);
+}
+
+void host_put(const char *handle, const char *path, const void *data, size_t len,
+              struct outcome *ret)
+{
+    use_file("put", invoke_put, handle, path, (struct str){data, len}, ret);
+}
+
+void host_put_abandon(const char *handle, const char *path, size_t len, int64_t after_ms,
+                      struct sg_error *err)
+{
+    struct arguments *arguments;
+    struct sg_call *call = call_make("put", handle, 60000, &arguments);
+    arguments->path = arena_copy(call_arena(call), str_of(path));
+    arguments->data = arena_get(call_arena(call), len);
+    arguments->len = len;
+    call_start(call, invoke_put, arguments);
+    CHECK(fiber_sleep(after_ms) == 0);
+    call_cancel(call);
+    call_wait_end(call);
+    (void)call_result(call, err);
+    call_unref(call);
+}
+
 void host_exec(const char *handle, const char *language, const char *code, size_t code_len,
                int64_t timeout_ms, struct outcome *ret)
 {
     struct arguments *arguments;
-    outcome_clear(ret);
-    buf_puts(&ret->all, "");
-    buf_puts(&ret->out, "");
-    buf_puts(&ret->err, "");
-    buf_puts(&ret->exception, "");
-    buf_puts(&ret->results, "");
+    outcome_begin(ret);
     struct sg_call *call = run_make(handle, language, code, code_len, timeout_ms, &arguments);
     const struct sg_sink sink = {take_output, ret};
     int64_t start_us = clock_us();
@@ -297,7 +377,7 @@ void host_exec(const char *handle, const char *language, const char *code, size_
 }
 
 struct background {
-    const char *handle, *code;
+    const char *handle, *language, *code;
     int64_t timeout_ms;
     struct outcome *ret;
     bool ended;
@@ -306,7 +386,7 @@ struct background {
 static void run_in_background(void *arg)
 {
     struct background *background = arg;
-    host_exec(background->handle, "python", background->code, strlen(background->code),
+    host_exec(background->handle, background->language, background->code, strlen(background->code),
               background->timeout_ms, background->ret);
     background->ended = true;
 }
@@ -314,10 +394,17 @@ static void run_in_background(void *arg)
 struct background *host_exec_background(const char *handle, const char *code, int64_t timeout_ms,
                                         struct outcome *ret)
 {
+    return host_exec_background_in(handle, "python", code, timeout_ms, ret);
+}
+
+struct background *host_exec_background_in(const char *handle, const char *language,
+                                           const char *code, int64_t timeout_ms,
+                                           struct outcome *ret)
+{
     struct background *background = check_alloc(calloc(1, sizeof *background));
     struct sg_error err = {0};
     struct fiber *fiber = NULL;
-    *background = (struct background){handle, code, timeout_ms, ret, false};
+    *background = (struct background){handle, language, code, timeout_ms, ret, false};
     CHECK(fiber_start(loop, "background", run_in_background, background, &fiber, &err) == 0);
     return background;
 }

@@ -43,15 +43,27 @@ struct outcome {
     struct buf out, err;  /* the streams alone */
     struct buf exception; /* its JSON */
     struct buf results;   /* their JSON, each on a line */
+    size_t pieces;        /* outputs */
     int64_t first_us, took_us;
 };
 void outcome_clear(struct outcome *);
 void host_exec(const char *handle, const char *language, const char *code, size_t code_len,
                int64_t timeout_ms, struct outcome *ret);
-/* The same in a fiber of its own; host_finish() waits for it. */
+/* Files: the content in `out`, the JSON of entries in `results`. */
+void host_get(const char *handle, const char *path, struct outcome *ret);
+void host_list(const char *handle, const char *path, struct outcome *ret);
+void host_put(const char *handle, const char *path, const void *data, size_t len,
+              struct outcome *ret);
+/* A put of zeros that is given up after so long, as by a request whose client has gone. */
+void host_put_abandon(const char *handle, const char *path, size_t len, int64_t after_ms,
+                      struct sg_error *err);
+/* host_exec() of Python in a fiber of its own; host_finish() waits for it. */
 struct background;
 struct background *host_exec_background(const char *handle, const char *code, int64_t timeout_ms,
                                         struct outcome *ret);
+struct background *host_exec_background_in(const char *handle, const char *language,
+                                           const char *code, int64_t timeout_ms,
+                                           struct outcome *ret);
 void host_finish(struct background *);
 bool host_has_ended(const struct background *);
 /* Leaves the run behind as a request does whose client has gone. */

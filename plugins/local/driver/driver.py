@@ -1,5 +1,5 @@
 """The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
-print, show and raise.
+print, show and raise. Between cells it runs shell commands (commands.py) and serves files (files.py).
 
 It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
@@ -8,7 +8,7 @@ A packet is KIND, FLAGS, NONCE (8 bytes), BODY; the nonce is the current cell's 
 
 It runs without site (-S) and imports only what is built into the interpreter and quick, since the time until a first
 output is mostly that of imports. What else is needed comes with its first use, or while there is nothing to do (see
-Lines here, and Site in packages.py, whose text stands in front of this one).
+Lines here, and Site in packages.py). The texts of the other files stand in front of this one.
 """
 import _signal
 import _thread
@@ -23,6 +23,7 @@ PACKET_BODY = 32768
 PACKET_MAX = 65536
 RESERVE = 1 << 21  # memory kept back, so that a cell can free some when earlier ones have left none
 MORE = 1
+REQUESTS = (b"R", b"B", b"G", b"P", b"L")  # code, a command, files
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
 FIONREAD = 0x541B
@@ -34,7 +35,9 @@ IDLE_MS = 20  # without a cell, after which what is late is made up for
 
 # Bound now, so that a cell that replaces one of these in its module does not take the driver along.
 _compile, _eval, _getpid, _exit = compile, eval, posix.getpid, posix._exit
-_readv, _write = posix.readv, posix.write
+_readv, _read, _write = posix.readv, posix.read, posix.write
+_open, _close, _stat, _fstat, _listdir = posix.open, posix.close, posix.stat, posix.fstat, posix.listdir
+_posix_spawn, _waitpid, _kill, _chdir, _fchdir = posix.posix_spawn, posix.waitpid, posix.kill, posix.chdir, posix.fchdir
 _ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
 _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
 
@@ -61,6 +64,7 @@ class Control:
         self.buffer = memoryview(bytearray(PACKET_MAX))  # there also when memory is short
         self.nonce = b"\0" * 8
         self.running = False  # a cell runs: output is wanted, an interrupt means it
+        self.receiving = False  # the content of a file comes: likewise, but nothing is sent, whose answers this would take
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
         posix.register_at_fork(after_in_child=self.forget)
@@ -143,12 +147,12 @@ class Control:
             self.release()
 
     def raise_interrupt(self):
-        if self.interrupted and self.sending == 0 and self.running:
+        if self.interrupted and self.sending == 0 and (self.running or self.receiving):
             self.interrupted = False
             raise KeyboardInterrupt
 
     def on_interrupt(self, *_):
-        if not self.running or not self.is_mine():
+        if not (self.running or self.receiving) or not self.is_mine():
             return
         if self.sending:
             self.interrupted = True
@@ -165,18 +169,20 @@ class Control:
         """One packet; empty once the gateway is gone."""
         return bytes(self.buffer[: self.patiently(_readv, [self.buffer], select.POLLIN)])
 
-    def receive_cell(self):
-        """The next cell's nonce and code. None once the gateway is gone."""
-        parts = []
+    def receive_request(self):
+        """The next request's kind, nonce and text: code, a command, or a path. None once the gateway is gone."""
+        parts, begun = [], None
         while True:
             packet = self.receive()
             if not packet:
                 return None
-            if packet[:1] != b"R":
+            if packet[:1] not in REQUESTS:  # what is left of an earlier one
                 continue
+            if packet[:1] + packet[2:10] != begun:  # another one was given up in the middle
+                parts, begun = [], packet[:1] + packet[2:10]
             parts.append(packet[10:])
             if not packet[1] & MORE:
-                return packet[2:10], b"".join(parts).decode("utf-8", "replace")
+                return packet[:1], packet[2:10], b"".join(parts)
 
 
 def make_stream_class():
@@ -242,81 +248,6 @@ def make_stream_class():
             return _len(text)
 
     return Stream
-
-
-class Shows:
-    """What is displayed: a value under all the forms that it offers."""
-
-    METHODS = (
-        ("_repr_html_", "text/html"),
-        ("_repr_markdown_", "text/markdown"),
-        ("_repr_latex_", "text/latex"),
-        ("_repr_svg_", "image/svg+xml"),
-        ("_repr_png_", "image/png"),
-        ("_repr_jpeg_", "image/jpeg"),
-        ("_repr_json_", "application/json"),
-    )
-
-    def __init__(self, control):
-        self.control = control
-
-    def forms(self, value):
-        forms = [("text/plain", as_bytes(repr(value))[:TEXT_MAX])]
-        for method, mime in self.METHODS:
-            function = _getattr(_type(value), method, None)
-            if function is None:
-                continue
-            try:
-                shown = function(value)
-            except Exception:  # a form that does not work is one form less
-                continue
-            if _isinstance(shown, tuple):
-                shown = shown[0]
-            if _isinstance(shown, (bytes, bytearray)):
-                shown = as_base64(shown)
-            elif _isinstance(shown, (dict, list)):
-                import json
-
-                shown = json.dumps(shown).encode()
-            elif _isinstance(shown, _str):
-                shown = as_bytes(shown)
-            if _isinstance(shown, bytes):
-                forms.append((mime, shown))
-        return forms
-
-    def send(self, forms, is_result):
-        control = self.control
-        control.hold()
-        try:
-            with control.lock:
-                for mime, data in forms:
-                    name = mime.encode()
-                    control.send_long(b"M", bytes((_len(name),)) + name, data)
-                control.send(b"V", b"\0" if is_result else b"\1")
-        finally:
-            control.release()
-
-    def display(self, *values, **_):
-        """Shows values as results of the cell."""
-        for value in values:
-            self.send(self.forms(value), False)
-
-    def figures(self):
-        """All figures that matplotlib has open, as PNG; they are closed."""
-        pyplot = sys.modules.get("matplotlib.pyplot")
-        if pyplot is None or not hasattr(pyplot, "get_fignums"):
-            return
-        import io
-
-        try:
-            for number in pyplot.get_fignums():
-                figure = pyplot.figure(number)
-                image = io.BytesIO()
-                figure.savefig(image, format="png", bbox_inches="tight")
-                png = as_base64(image.getvalue())
-                self.send([("text/plain", as_bytes(repr(figure))), ("image/png", png)], False)
-        finally:
-            pyplot.close("all")
 
 
 def is_cell(name):
@@ -410,6 +341,8 @@ class Driver:
         self.shows = Shows(self.control)
         self.count = 0
         self.loop = None
+        self.commands = Commands(self.control)
+        self.files = Files(self.control)
         self.site = Site()
         self.lines = Lines()
         self.ast = None
@@ -478,11 +411,46 @@ class Driver:
         self.control.interrupted = False
         self.control.sending -= 1
 
-    def execute(self, nonce, code):
-        self.count += 1
+    def begin(self, nonce):
         self.control.nonce = nonce
         self.control.interrupted = False
         self.control.sending = 0
+
+    def answer(self, kind, body):
+        """What a command or a file function has come to; an interrupt is too late for it."""
+        self.control.sending += 1
+        self.control.send(kind, body)
+        self.finish(b"\0")
+
+    def execute_command(self, nonce, command):
+        self.begin(nonce)
+        try:
+            self.reset()
+            self.control.running = True
+            status = self.commands.run(command)
+            self.answer(*((b"Q", bytes((NO_SHELL,))) if status is None else (b"C", bytes((status,)))))
+        except (KeyboardInterrupt, MemoryError):
+            self.answer(b"C", bytes((INTERRUPTED,)))
+
+    def serve_file(self, kind, nonce, name):
+        self.begin(nonce)
+        control = self.control
+        try:
+            self.reset()
+            control.receiving, control.running = kind == b"P", kind != b"P"
+            refusal = self.files.serve(kind, nonce, name)
+        except (KeyboardInterrupt, MemoryError):
+            refusal = OTHER
+        control.sending += 1
+        control.receiving, control.running = False, True
+        if refusal is None:
+            self.finish(b"\0")
+        else:
+            self.answer(b"Q", bytes((refusal,)))
+
+    def execute(self, nonce, code):
+        self.count += 1
+        self.begin(nonce)
         failed = b"\0"
         try:
             try:
@@ -539,11 +507,11 @@ class Driver:
             except MemoryError:
                 pass
 
-    def next_cell(self):
+    def next_request(self):
         self.keep_reserve()
         if not self.is_warm and self.control.is_idle():
             self.warm_up()
-        return self.control.receive_cell()
+        return self.control.receive_request()
 
     def serve(self):
         sys.stdin = open(0, closefd=False)
@@ -557,14 +525,20 @@ class Driver:
         self.ast = _ast
         while True:
             try:
-                cell = self.next_cell()
+                request = self.next_request()
             except KeyboardInterrupt:
                 continue
             except MemoryError:  # the run's time will end it
                 continue
-            if cell is None:
+            if request is None:
                 _exit(0)
-            self.execute(*cell)
+            kind, nonce, text = request
+            if kind == b"R":
+                self.execute(nonce, text.decode("utf-8", "replace"))
+            elif kind == b"B":
+                self.execute_command(nonce, text)
+            else:
+                self.serve_file(kind, nonce, text)
 
 
 if __name__ == "__main__":

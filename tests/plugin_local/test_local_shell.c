@@ -1,0 +1,252 @@
+/* Shell commands in a box: streams, exit statuses, time limits, and what they share with Python. Every test makes a real
+ * box and looks at all that a run hands on, in order. */
+#include "fixture.h"
+
+#include "loop/loop.h"
+
+#include <stdlib.h>
+
+static void bash_for(const char *command, int64_t timeout_ms)
+{
+    host_exec(box, "bash", command, strlen(command), timeout_ms, &o);
+}
+
+#define EXITED(code) "[status]{\"state\":\"exited\",\"code\":" #code "}"
+
+/* Runs a command that must give exactly this (see struct outcome, `all`). */
+#define EXPECT_BASH(command, everything)       \
+    do {                                       \
+        bash_for(command, DEFAULT_TIMEOUT_MS); \
+        EXPECT_TEXT(o.error.message, "");      \
+        CU_ASSERT_EQUAL(o.code, 0);            \
+        EXPECT_TEXT(o.all.data, everything);   \
+    } while (0)
+
+static void streams_body(void)
+{
+    bash_for("echo one; echo two >&2; printf three", DEFAULT_TIMEOUT_MS);
+    EXPECT_TEXT(o.out.data, "one\nthree"); /* between two pipes there is no order */
+    EXPECT_TEXT(o.err.data, "two\n");
+    EXPECT_PART(o.all.data, EXITED(0));
+    EXPECT_BASH("printf '\\xff\\xc3\\xa4'", "[out]\xEF\xBF\xBD\xC3\xA4" EXITED(0));
+    EXPECT_BASH("", EXITED(0));
+    EXPECT_BASH("# nothing", EXITED(0));
+    EXPECT_BASH("for i in 1 2 3; do\n  echo $((i * i))\ndone | tac", "[out]9\n4\n1\n" EXITED(0));
+    EXPECT_BASH("[[ abc == a* ]] && echo $0", "[out]bash\n" EXITED(0)); /* it is bash */
+}
+
+static void a_command_gives_its_streams_and_then_its_status(void)
+{
+    with_box(streams_body);
+}
+
+static void status_body(void)
+{
+    EXPECT_BASH("exit 3", EXITED(3));
+    EXPECT_BASH("false", EXITED(1));
+    EXPECT_BASH("kill -SEGV $$", EXITED(139));
+    EXPECT_BASH("kill -9 $$", EXITED(137));
+    bash_for("no_such_command", DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.err.data, "no_such_command: command not found");
+    EXPECT_PART(o.all.data, EXITED(127));
+    bash_for("if", DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.all.data, EXITED(2));
+}
+
+static void every_way_to_end_has_its_status(void)
+{
+    with_box(status_body);
+}
+
+static void shared_body(void)
+{
+    EXPECT_RUN("import os\nopen('a.txt', 'w').write('from python');\nos.chdir('/tmp')\n"
+               "os.environ['MINE'] = '1'\nx = 41",
+               "");
+    EXPECT_BASH("pwd; cat a.txt; echo from bash > b.txt; echo \"[$MINE]\"; id -u",
+                "[out]/home/user\nfrom python[]\n1000\n" EXITED(0));
+    EXPECT_RUN("print(open('/home/user/b.txt').read(), os.getcwd(), x)",
+               "[out]from bash\n /tmp 41\n");
+    EXPECT_BASH("cd /tmp; a=1; alias b=c", EXITED(0));
+    EXPECT_BASH("echo \"$PWD [$a]\"", "[out]/home/user []\n" EXITED(0));
+}
+
+static void files_are_those_of_python_and_all_else_is_fresh(void)
+{
+    with_box(shared_body);
+}
+
+static void input_body(void)
+{
+    EXPECT_BASH("cat; read x; echo \"[$x]\"", "[out][]\n" EXITED(0));
+    EXPECT_RUN("import os\nr, w = os.pipe()\nos.dup2(r, 0)", "[result]{\"text/plain\":\"0\"}");
+    EXPECT_BASH("cat; ls -l /proc/self/fd | grep -c socket", "[out]0\n" EXITED(1));
+}
+
+static void standard_input_is_empty_and_no_descriptor_is_handed_down(void)
+{
+    with_box(input_body);
+}
+
+/* By /proc: what lives is what Python had started. */
+static void whole_body(void)
+{
+    EXPECT_RUN("import subprocess\nx = 7\nown = subprocess.Popen(['sleep', '1000'])", "");
+    bash_for("echo begun; (trap '' INT TERM; sleep 900 & wait) & setsid sleep 901 & sleep 902",
+             1000);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.error.message,
+                "local (box): the command ran longer than 1s and was killed; files are kept");
+    EXPECT_TEXT(o.all.data, "[out]begun\n");
+    CU_ASSERT_TRUE(o.took_us < 10000000);
+    EXPECT_BASH("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline | grep '^sleep'; done; true",
+                "[out]sleep 1000 \n" EXITED(0));
+    EXPECT_RUN("print(x, own.poll())", "[out]7 None\n");
+}
+
+static void the_time_limit_kills_the_whole_command_and_nothing_else(void)
+{
+    with_box(whole_body);
+}
+
+static void background_body(void)
+{
+    int64_t before = clock_ms();
+    EXPECT_BASH("sleep 1000 & echo $! > pid; echo left", "[out]left\n" EXITED(0));
+    CU_ASSERT_TRUE(clock_ms() - before < 10000); /* it is not waited for */
+    EXPECT_BASH("kill -0 $(cat pid) && echo lives; kill $(cat pid)", "[out]lives\n" EXITED(0));
+    /* What it prints later belongs to the run that goes on then. */
+    EXPECT_BASH("(while [ ! -e go ]; do sleep 0.05; done; echo late; touch done) & echo now",
+                "[out]now\n" EXITED(0));
+    EXPECT_BASH("touch go; while [ ! -e done ]; do sleep 0.05; done; echo then",
+                "[out]late\nthen\n" EXITED(0));
+}
+
+static void what_is_left_in_the_background_lives_on_as_pythons_does(void)
+{
+    with_box(background_body);
+}
+
+static void interrupt_body(void)
+{
+    struct outcome later = {0};
+    struct background *running =
+        host_exec_background_in(box, "bash", "echo go; sleep 100; echo never", 60000, &later);
+    while (later.first_us == 0) {
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(5), 0);
+    }
+    CU_ASSERT_EQUAL(host_interrupt(box, &e), 0);
+    host_finish(running);
+    CU_ASSERT_EQUAL(later.code, 0);
+    EXPECT_TEXT(later.all.data, "[out]go\n" EXITED(130));
+    CU_ASSERT_TRUE(later.took_us < 20000000);
+    outcome_clear(&later);
+    EXPECT_RUN("1 + 1", "[result]{\"text/plain\":\"2\"}");
+}
+
+static void an_interrupt_ends_a_command_and_its_status_says_so(void)
+{
+    with_box(interrupt_body);
+}
+
+static void flood_body(void)
+{
+    bash_for("yes", 60000);
+    CU_ASSERT_EQUAL(o.code, SG_E_LIMIT);
+    EXPECT_TEXT(o.error.message,
+                "local (box): the command printed more than 64MiB and was killed; files are kept");
+    EXPECT_BASH("echo alive", "[out]alive\n" EXITED(0));
+}
+
+static void a_flood_is_ended(void)
+{
+    with_box(flood_body);
+}
+
+static void odd_body(void)
+{
+    size_t len = 200000;
+    char *long_command = malloc(len + 1);
+    memset(long_command, 'a', len);
+    long_command[len] = '\0';
+    memcpy(long_command, "echo ", 5);
+    EXPECT_BASH(long_command,
+                "[err]the command cannot be run: Argument list too long\n" EXITED(126));
+    long_command[100000] = '\0'; /* several packets, and it fits */
+    bash_for(long_command, DEFAULT_TIMEOUT_MS);
+    CU_ASSERT_EQUAL(o.out.len, 100000 - 5 + 1);
+    free(long_command);
+    host_exec(box, "bash", "echo a\0b", 8, DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.all.data,
+                "[err]the command cannot be run: the command holds a NUL\n" EXITED(126));
+}
+
+static void a_command_that_no_shell_can_take_says_why(void)
+{
+    with_box(odd_body);
+}
+
+/* What Python code may do to its own process must not keep a command from ending. */
+static void meddled_body(void)
+{
+    EXPECT_RUN("import signal, os\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+               "signal.signal(signal.SIGINT, signal.SIG_IGN)\nos.umask(0o077);",
+               "");
+    EXPECT_BASH("exit 5", EXITED(5));
+    bash_for("sleep 100", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_RUN("print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN)", "[out]True\n");
+    EXPECT_RUN("import posix\nposix.waitpid = posix.posix_spawn = posix.chdir = None", "");
+    EXPECT_BASH("echo still", "[out]still\n" EXITED(0));
+    EXPECT_RUN("os.mkdir('/tmp/d'); os.chdir('/tmp/d'); os.rmdir('/tmp/d')", "");
+    EXPECT_BASH("pwd", "[out]/home/user\n" EXITED(0));
+}
+
+static void what_python_code_does_to_its_process_does_not_matter(void)
+{
+    with_box(meddled_body);
+}
+
+static void limits_body(void)
+{
+    /* Each is within the limit of a process; together they are over that of the box. */
+    bash_for("for i in 1 2; do\n  (head -c 100M /dev/zero; sleep 2) | tail -c 100M | wc -c &\n"
+             "done; wait",
+             20000);
+    CU_ASSERT_EQUAL(o.code, 0);
+    EXPECT_PART(o.all.data, "{\"state\":\"memory\",\"note\":\"processes started by the code were "
+                            "killed for the memory they took (limit 160MiB)\"}");
+    EXPECT_PART(o.all.data, "\"state\":\"exited\"");
+    bash_for("head -c 20M /dev/zero > a; head -c 20M /dev/zero > b", 20000);
+    EXPECT_PART(o.err.data, "No space left on device");
+    EXPECT_PART(o.all.data, EXITED(1));
+    /* A fork bomb, last: whether the box lives on is not told beforehand, that it ends with its box is. */
+    bash_for(":(){ :|:& };: 2>/dev/null; sleep 1", 5000);
+    CU_ASSERT_TRUE(o.code == 0 || o.code == SG_E_TIMEOUT || o.code == SG_E_GONE);
+}
+
+static void commands_are_within_the_limits_of_their_box(void)
+{
+    static const struct host_options options = {
+        .memory = (uint64_t)160 << 20, .disk = (uint64_t)32 << 20, .processes = 16};
+    with_options(&options, limits_body);
+}
+
+static const struct test tests[] = {
+    TEST(a_command_gives_its_streams_and_then_its_status),
+    TEST(every_way_to_end_has_its_status),
+    TEST(files_are_those_of_python_and_all_else_is_fresh),
+    TEST(standard_input_is_empty_and_no_descriptor_is_handed_down),
+    TEST(the_time_limit_kills_the_whole_command_and_nothing_else),
+    TEST(what_is_left_in_the_background_lives_on_as_pythons_does),
+    TEST(an_interrupt_ends_a_command_and_its_status_says_so),
+    TEST(a_flood_is_ended),
+    TEST(a_command_that_no_shell_can_take_says_why),
+    TEST(what_python_code_does_to_its_process_does_not_matter),
+    TEST(commands_are_within_the_limits_of_their_box),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests("local_shell", tests, COUNT_OF(tests), argc, argv);
+}
