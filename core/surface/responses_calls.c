@@ -136,8 +136,10 @@ static void hosted_argue(struct responses *r, struct responses_item *item, bool 
                          struct buf *out)
 {
     struct responses_shown *shown = item->shown;
-    struct str inner = {item->arguments.data + item->arguments_read,
-                        item->arguments.len - item->arguments_read};
+    struct str inner = buf_str(&item->arguments);
+    if (item->arguments_read > 0) {
+        inner = (struct str){inner.data + item->arguments_read, inner.len - item->arguments_read};
+    }
     inner.len -= ended || inner.len == 0 ? 0 : half_pair(inner);
     if (inner.len > 0) {
         struct arena *arena = arena_new(0);
