@@ -181,7 +181,7 @@ struct responses {
     struct arena *arena;
     struct str answer_id;
     bool usage_last; /* the client is told the last turn's */
-    const struct surface_container_source *container;
+    struct surface_container_source container;
     struct responses_request request;
     struct responses_turn *turn; /* the one that is read */
     struct responses_turn *last; /* the last whole one */

@@ -120,7 +120,9 @@ static void object_put(const struct responses *r, const struct sg_error *err, bo
                               : tier != NULL  ? tier->value.raw
                                               : STR("null"));
     (void)buf_puts(out, ",\"usage\":");
-    (void)buf_append_str(out, is_over && r->usage.len > 0 ? buf_str(&r->usage) : STR("null"));
+    bool is_counted =
+        r->used.input_tokens >= 0 && r->used.output_tokens >= 0; /* clients want both */
+    (void)buf_append_str(out, is_over && is_counted ? buf_str(&r->usage) : STR("null"));
     (void)buf_putc(out, '}');
 }
 
