@@ -141,7 +141,10 @@ static void hosted_argue(struct responses *r, struct responses_item *item, bool 
         inner = (struct str){inner.data + item->arguments_read, inner.len - item->arguments_read};
     }
     inner.len -= ended || inner.len == 0 ? 0 : half_pair(inner);
-    if (inner.len > 0) {
+    if (inner.len > 0 && memchr(inner.data, '\\', inner.len) == NULL) {
+        member_stream_feed(&shown->text, inner); /* as it is */
+        item->arguments_read += inner.len;
+    } else if (inner.len > 0) {
         struct arena *arena = arena_new(0);
         BUF_CLEANUP struct buf piece = {0};
         (void)buf_append_str(&piece, inner); /* as large as what is kept */
