@@ -187,7 +187,6 @@ void responses_hosted_close(struct responses *r, struct responses_shown *shown, 
     }
     shown->status = status;
     shown->is_closed = true;
-    shown->kind->put(shown, true, &shown->final); /* bounded by the run's output */
     hosted_item_tell(r, shown, "response.output_item.done", out);
 }
 
