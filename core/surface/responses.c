@@ -48,7 +48,7 @@ static int responses_open(const struct surface_input *input, struct arena *arena
     r->magic = RESPONSES_MAGIC;
     r->arena = arena;
     r->request = request;
-    r->container = input->container;
+    r->container = *input->container;
     r->usage_last = input->usage_last;
     r->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
     r->used = (struct surface_usage){-1, -1, -1};

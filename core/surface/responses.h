@@ -16,8 +16,9 @@
 #include "surface/usage.h"
 
 enum {
-    RESPONSES_ITEMS_MAX = 512, /* of a turn */
-    RESPONSES_PARTS_MAX = 512, /* of an item */
+    RESPONSES_ITEMS_MAX = 512,                      /* of a turn */
+    RESPONSES_PARTS_MAX = 512,                      /* of an item */
+    RESPONSES_RESULTS_BYTES_MAX = 16 * 1024 * 1024, /* of all runs in one answer */
     RESPONSES_INPUT_ITEMS_MAX = 65536,
     RESPONSES_CHAIN_MAX = 256 /* responses before the one that is asked for */
 };
@@ -86,7 +87,7 @@ struct responses_shown { /* an item of the answer, under its index */
     size_t index;
     struct buf id;
     bool is_closed;
-    struct buf final; /* the whole item, once closed; as it is stored, with all results */
+    struct buf final; /* the whole item, once closed; not of a call of ours */
 
     const struct responses_kind *kind; /* of a call of ours; else NULL */
     struct member_stream text;         /* of the kind's member */
@@ -181,12 +182,13 @@ struct responses {
     struct arena *arena;
     struct str answer_id;
     bool usage_last; /* the client is told the last turn's */
-    const struct surface_container_source *container;
+    struct surface_container_source container;
     struct responses_request request;
     struct responses_turn *turn; /* the one that is read */
     struct responses_turn *last; /* the last whole one */
     size_t turns;                /* whole ones */
     bool call_made, next_is_last;
+    size_t results_bytes; /* of all calls of ours, as the client gets them */
     size_t calls_counted; /* of ours, against the client's max_tool_calls */
     struct buf history;   /* items of the turns before `last`, each behind a comma */
     struct responses_shown **shown;
@@ -354,8 +356,12 @@ void responses_quote(struct str inner, struct buf *out);
 /* ---- responses_answer.c: the response around the items ---- */
 void responses_begin(struct responses *, struct buf *out);
 void responses_identity_note(struct responses *, const struct json_member *, size_t count);
-/* The response object. `stored`: with all results of calls, else with those that the client asks for. */
-void responses_object_write(const struct responses *, bool is_stored, struct buf *out);
+enum responses_results {                          /* of calls of ours, in a response object */
+                         RESPONSES_RESULTS_ASKED, /* those that the client asks for */
+                         RESPONSES_RESULTS_ALL,
+                         RESPONSES_RESULTS_NONE
+};
+void responses_object_write(const struct responses *, enum responses_results, struct buf *out);
 int responses_finish(struct surface_exchange *, struct str closing, struct buf *out,
                      struct sg_error *err);
 void responses_fail(struct surface_exchange *, const struct sg_error *, struct buf *out);

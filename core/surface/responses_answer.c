@@ -43,7 +43,15 @@ static void echo_put(const struct responses *r, struct buf *out)
     }
 }
 
-static void output_put(const struct responses *r, bool is_stored, struct buf *out)
+static bool has_results(const struct responses *r, const struct responses_kind *kind,
+                        enum responses_results results)
+{
+    return results == RESPONSES_RESULTS_ALL ||
+           (results == RESPONSES_RESULTS_ASKED &&
+            responses_includes(r->request.include, kind->include));
+}
+
+static void output_put(const struct responses *r, enum responses_results results, struct buf *out)
 {
     bool first = true;
     (void)buf_puts(out, ",\"output\":["); /* the owner asks for overflow */
@@ -54,9 +62,8 @@ static void output_put(const struct responses *r, bool is_stored, struct buf *ou
         }
         (void)buf_puts(out, first ? "" : ",");
         first = false;
-        if (shown->kind != NULL && !is_stored) {
-            shown->kind->put(shown, responses_includes(r->request.include, shown->kind->include),
-                             out);
+        if (shown->kind != NULL) {
+            shown->kind->put(shown, has_results(r, shown->kind, results), out);
         } else {
             (void)buf_append_str(out, buf_str(&shown->final));
         }
@@ -87,8 +94,8 @@ static void error_put(const struct sg_error *err, struct buf *out)
     (void)buf_putc(out, '}');
 }
 
-static void object_put(const struct responses *r, const struct sg_error *err, bool is_stored,
-                       struct buf *out)
+static void object_put(const struct responses *r, const struct sg_error *err,
+                       enum responses_results results, struct buf *out)
 {
     bool is_over = strcmp(r->status, "in_progress") != 0;
     const struct json_text *body = r->request.body;
@@ -113,20 +120,23 @@ static void object_put(const struct responses *r, const struct sg_error *err, bo
     }
     (void)buf_puts(out, ",\"model\":");
     (void)buf_append_str(out, buf_str(&r->model));
-    output_put(r, is_stored, out);
+    output_put(r, results, out);
     echo_put(r, out);
     (void)buf_puts(out, ",\"service_tier\":");
     (void)buf_append_str(out, r->tier.len > 0 ? buf_str(&r->tier)
                               : tier != NULL  ? tier->value.raw
                                               : STR("null"));
     (void)buf_puts(out, ",\"usage\":");
-    (void)buf_append_str(out, is_over && r->usage.len > 0 ? buf_str(&r->usage) : STR("null"));
+    bool is_counted =
+        r->used.input_tokens >= 0 && r->used.output_tokens >= 0; /* clients want both */
+    (void)buf_append_str(out, is_over && is_counted ? buf_str(&r->usage) : STR("null"));
     (void)buf_putc(out, '}');
 }
 
-void responses_object_write(const struct responses *r, bool is_stored, struct buf *out)
+void responses_object_write(const struct responses *r, enum responses_results results,
+                            struct buf *out)
 {
-    object_put(r, NULL, is_stored, out);
+    object_put(r, NULL, results, out);
 }
 
 static void object_tell(struct responses *r, const char *type, const struct sg_error *err,
@@ -136,7 +146,7 @@ static void object_tell(struct responses *r, const char *type, const struct sg_e
         return;
     }
     BUF_CLEANUP struct buf object = {0};
-    object_put(r, err, false, &object);
+    object_put(r, err, RESPONSES_RESULTS_ASKED, &object);
     responses_event_put(r, type, NULL, (struct responses_member[]){{"response", buf_str(&object)}},
                         1, out);
     out->overflow = out->overflow || object.overflow;
@@ -249,7 +259,7 @@ int responses_finish(struct surface_exchange *exchange, struct str closing, stru
     if (r->request.wants_stream) {
         object_tell(r, is_cut ? "response.incomplete" : "response.completed", NULL, out);
     } else {
-        object_put(r, NULL, false, out);
+        object_put(r, NULL, RESPONSES_RESULTS_ASKED, out);
     }
     return code == SG_OK && out->overflow
                ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")

@@ -111,7 +111,7 @@ static void hosted_open(struct responses *r, struct responses_item *item, struct
     shown->kind = responses_kind_of_hosted(r->request.set.offers[item->offer].hosted);
     responses_id_mint(&shown->id, shown->kind->mark);
     member_stream_init(&shown->text, shown->kind->member);
-    const char *container = r->container->id(r->container->context);
+    const char *container = r->container.id(r->container.context);
     (void)buf_puts(&shown->container_id, container); /* small: fits */
     responses_hosted_announce(r, shown, out);
 }
@@ -136,10 +136,15 @@ static void hosted_argue(struct responses *r, struct responses_item *item, bool 
                          struct buf *out)
 {
     struct responses_shown *shown = item->shown;
-    struct str inner = {item->arguments.data + item->arguments_read,
-                        item->arguments.len - item->arguments_read};
+    struct str inner = buf_str(&item->arguments);
+    if (item->arguments_read > 0) {
+        inner = (struct str){inner.data + item->arguments_read, inner.len - item->arguments_read};
+    }
     inner.len -= ended || inner.len == 0 ? 0 : half_pair(inner);
-    if (inner.len > 0) {
+    if (inner.len > 0 && memchr(inner.data, '\\', inner.len) == NULL) {
+        member_stream_feed(&shown->text, inner); /* as it is */
+        item->arguments_read += inner.len;
+    } else if (inner.len > 0) {
         struct arena *arena = arena_new(0);
         BUF_CLEANUP struct buf piece = {0};
         (void)buf_append_str(&piece, inner); /* as large as what is kept */
@@ -182,7 +187,6 @@ void responses_hosted_close(struct responses *r, struct responses_shown *shown, 
     }
     shown->status = status;
     shown->is_closed = true;
-    shown->kind->put(shown, true, &shown->final); /* bounded by the run's output */
     hosted_item_tell(r, shown, "response.output_item.done", out);
 }
 

@@ -170,6 +170,7 @@ static struct responses_part *part_of(struct responses *r, const struct up_event
     if (item == NULL || item->is_ended) {
         return NULL;
     }
+    responses_item_set_type(item, item_type_of(kind));
     struct responses_part *part =
         responses_part_get(item, kind == RESPONSES_SUMMARY,
                            number_of(event, responses_part_forms[kind].index_key), kind);
@@ -330,6 +331,7 @@ static int arguments_event(struct responses *r, const struct up_event *event, bo
     if (item == NULL || item->is_ended) {
         return item == NULL ? err->code : SG_OK;
     }
+    responses_item_set_type(item, STR("function_call"));
     const struct json_text *text = &event->text;
     if (item->name.len == 0 && is_last) {
         (void)buf_append_str(&item->name, json_find_text(text->members, text->count, "name",

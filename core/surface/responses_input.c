@@ -43,6 +43,15 @@ static struct peek item_peek(struct json_walk *item, struct arena *arena)
     return peek;
 }
 
+static struct peek value_peek(struct json_value item, struct arena *arena)
+{
+    if (item.type != JSON_OBJECT) {
+        return (struct peek){0};
+    }
+    struct json_walk walk = json_walk_of(item);
+    return item_peek(&walk, arena);
+}
+
 /* {"type":"item_reference","id":…}, of which the type may be left out; messages without one have a role. */
 static bool is_reference(const struct peek *peek)
 {
@@ -258,17 +267,12 @@ static bool says_nothing(const struct json_member *members, size_t count)
 enum fate { FATE_STAYS, FATE_CHANGED, FATE_GONE };
 
 /* What the item becomes on its way up; CHANGED: it was written to `out`. */
-static int item_recall(struct recalling *recalling, struct json_value item, struct buf *out,
-                       enum fate *ret, struct sg_error *err)
+static int item_recall(struct recalling *recalling, struct json_value item, const struct peek *peek,
+                       struct buf *out, enum fate *ret, struct sg_error *err)
 {
+    const struct responses_kind *kind = responses_kind_of_item(peek->type, peek->id);
     *ret = FATE_STAYS;
-    if (item.type != JSON_OBJECT) {
-        return SG_OK;
-    }
-    struct json_walk walk = json_walk_of(item);
-    struct peek peek = item_peek(&walk, recalling->arena);
-    const struct responses_kind *kind = responses_kind_of_item(peek.type, peek.id);
-    if (kind == NULL && !str_is(peek.type, "reasoning")) {
+    if (kind == NULL && !str_is(peek->type, "reasoning")) {
         return SG_OK;
     }
     struct json_member *members = NULL;
@@ -330,7 +334,8 @@ static int list_recall(struct recalling *recalling, struct json_value list, stru
     int code = SG_OK;
     while (code == SG_OK && json_walk_element(&walk, &item)) {
         enum fate fate;
-        code = item_recall(recalling, item, out, &fate, err);
+        struct peek peek = value_peek(item, recalling->arena);
+        code = item_recall(recalling, item, &peek, out, &fate, err);
         if (fate == FATE_STAYS) {
             (void)buf_append_str(out, item.raw); /* asked for below */
         }
@@ -366,13 +371,9 @@ static int previous_read(struct recalling *recalling, struct sg_error *err)
 static bool list_find(struct json_value list, struct str id, struct arena *arena,
                       struct json_value *ret)
 {
-    struct json_walk walk = json_walk_of(list), inner;
+    struct json_walk walk = json_walk_of(list);
     while (json_walk_element(&walk, ret)) {
-        if (ret->type != JSON_OBJECT) {
-            continue;
-        }
-        inner = json_walk_of(*ret);
-        if (str_eq(item_peek(&inner, arena).id, id)) {
+        if (str_eq(value_peek(*ret, arena).id, id)) {
             return true;
         }
     }
@@ -451,69 +452,98 @@ static void elements_end(struct responses_request *request, const struct element
     }
 }
 
+/* A reference is what it stands for, from here on. */
+static int reference_follow(struct recalling *recalling, struct responses_input_item *noted,
+                            struct peek *peek, struct sg_error *err)
+{
+    struct json_member *members = NULL;
+    size_t count = 0;
+    int code = json_members(noted->value, "input", recalling->arena, &members, &count, err);
+    if (code == SG_OK) { /* of two ids, which one? */
+        code = reference_read(recalling, peek->id, &noted->value, err);
+    }
+    if (code == SG_OK) {
+        noted->is_reference = true;
+        *peek = value_peek(noted->value, recalling->arena);
+    }
+    return code;
+}
+
 static int element_read(struct recalling *recalling, struct elements *elements,
-                        struct json_value element, struct sg_error *err)
+                        struct json_value element, struct peek *peek, struct sg_error *err)
 {
     struct responses_request *request = recalling->request;
     struct responses_input_item *noted = &request->items[request->items_count++];
-    noted->value = element;
-    if (element.type == JSON_OBJECT) {
-        struct json_walk walk = json_walk_of(element);
-        struct peek peek = item_peek(&walk, recalling->arena);
-        noted->is_reference = is_reference(&peek);
-        if (noted->is_reference) {
-            struct json_member *members = NULL;
-            size_t count = 0;
-            int code = json_members(element, "input", recalling->arena, &members, &count, err);
-            if (code != SG_OK) {
-                return code; /* of two ids, which one? */
-            }
-            code = reference_read(recalling, peek.id, &noted->value, err);
-            if (code != SG_OK) {
-                return code;
-            }
-        }
-    }
     struct buf out = {.max = LIMIT_BODY_BYTES};
-    enum fate fate;
-    int code = item_recall(recalling, noted->value, &out, &fate, err);
-    recalling->record = NULL;
-    struct str put = fate == FATE_CHANGED ? buf_str(&out) : noted->value.raw;
-    if (fate == FATE_STAYS && noted->is_reference) {
-        fate = FATE_CHANGED;
-    }
-    if (code == SG_OK && out.overflow) {
-        code = body_too_large(true, err);
+    enum fate fate = FATE_STAYS;
+    int code = SG_OK;
+    noted->value = element;
+    if (is_reference(peek)) {
+        code = reference_follow(recalling, noted, peek, err);
     }
     if (code == SG_OK) {
-        put = out.len > 0 ? buf_to_arena(&out, recalling->arena) : put;
-        element_edit(request, elements, element, fate, put);
+        code = item_recall(recalling, noted->value, peek, &out, &fate, err);
+    }
+    recalling->record = NULL;
+    struct str put = noted->value.raw;
+    if (code == SG_OK && out.overflow) {
+        code = body_too_large(true, err);
+    } else if (code == SG_OK && out.len > 0) {
+        put = buf_to_arena(&out, recalling->arena);
+    }
+    if (code == SG_OK) {
+        bool is_other = fate == FATE_STAYS && noted->is_reference;
+        element_edit(request, elements, element, is_other ? FATE_CHANGED : fate, put);
     }
     buf_clear(&out);
     return code;
 }
 
-static int list_read(struct recalling *recalling, struct sg_error *err)
+/* Room for one more. */
+static int items_grow(struct recalling *recalling, size_t *cap, struct sg_error *err)
 {
     struct responses_request *request = recalling->request;
-    struct json_value list = request->input->value, element;
-    struct json_walk walk = json_walk_of(list);
-    size_t count = 0;
-    while (json_walk_element(&walk, &element)) {
-        if (++count > RESPONSES_INPUT_ITEMS_MAX) {
-            return error_set_param(err, SG_E_INVALID, "input", "More than %d input items",
-                                   RESPONSES_INPUT_ITEMS_MAX);
+    if (request->items_count == RESPONSES_INPUT_ITEMS_MAX) {
+        return error_set_param(err, SG_E_INVALID, "input", "More than %d input items",
+                               RESPONSES_INPUT_ITEMS_MAX);
+    }
+    if (request->items_count < *cap) {
+        return SG_OK;
+    }
+    *cap = *cap == 0 ? 32 : 2 * *cap;
+    struct responses_input_item *items =
+        check_alloc(arena_alloc(recalling->arena, *cap * sizeof *items));
+    if (request->items_count > 0) {
+        memcpy(items, request->items, request->items_count * sizeof *items);
+    }
+    request->items = items;
+    return SG_OK;
+}
+
+/* In one pass over the list, however long it is. */
+static int list_read(struct recalling *recalling, struct sg_error *err)
+{
+    struct json_value list = recalling->request->input->value, element;
+    struct json_walk walk = json_walk_of(list), inner;
+    struct elements elements = {.start = recalling->request->body->raw.data};
+    size_t cap = 0;
+    int code = SG_OK;
+    while (code == SG_OK) {
+        struct peek peek = {0};
+        if (json_walk_enter(&walk, &inner)) {
+            const char *start = inner.at - 1;
+            peek = item_peek(&inner, recalling->arena);
+            element = (struct json_value){JSON_OBJECT, {start, (size_t)(inner.at - start) + 1}};
+            json_walk_leave(&walk, &inner);
+        } else if (!json_walk_element(&walk, &element)) {
+            break;
+        }
+        code = items_grow(recalling, &cap, err);
+        if (code == SG_OK) {
+            code = element_read(recalling, &elements, element, &peek, err);
         }
     }
-    request->items =
-        check_alloc(arena_alloc(recalling->arena, (count + 1) * sizeof *request->items));
-    struct elements elements = {.start = request->body->raw.data};
-    int code = SG_OK;
-    walk = json_walk_of(list);
-    while (code == SG_OK && json_walk_element(&walk, &element)) {
-        code = element_read(recalling, &elements, element, err);
-    }
-    elements_end(request, &elements, list);
+    elements_end(recalling->request, &elements, list);
     return code;
 }
 

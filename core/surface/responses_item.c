@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+enum { ESCAPE_BYTES_MAX = 6 }; /* of inner text for one byte of what it means */
+
 const struct responses_part_form responses_part_forms[] = {
     [RESPONSES_TEXT] = {"output_text", "text", "content", "content_index",
                         "response.output_text.delta", "response.output_text.done",
@@ -138,7 +140,10 @@ int responses_text_complete(struct responses *r, struct buf *text, struct json_v
     if (whole.type != JSON_STRING || str_eq(inside_of(whole), buf_str(text))) {
         return SG_OK;
     }
-    if (str_starts(inside_of(whole), buf_str(text)) && text->len == 0) {
+    if (whole.raw.len < text->len / ESCAPE_BYTES_MAX) {
+        return SG_OK; /* it cannot say more, and to look would cost more than it did to send */
+    }
+    if (text->len == 0) {
         return responses_keep(r->turn, text, inside_of(whole), err);
     }
     struct str had = responses_inner_text(text, arena), all = json_text_of(whole, arena);
@@ -464,15 +469,18 @@ static void id_write(struct writing *writing, bool upwards)
     }
 }
 
-/* Its own, unless it says that it still runs. Reasoning needs none, and servers refuse one that they did not give. */
-static void status_write(struct writing *writing, const char *status, struct arena *arena)
+/* Its own, unless it says that it still runs. Clients want one of all but reasoning; servers refuse one that they did
+ * not give. */
+static void status_write(struct writing *writing, bool upwards, const char *status,
+                         struct arena *arena)
 {
     const struct json_member *own = json_find(writing->members, writing->count, "status");
     struct str text = own == NULL || own->value.type != JSON_STRING
                           ? (struct str){0}
                           : json_text_of(own->value, arena);
     bool is_open = text.len == 0 || str_is(text, "in_progress") || !writing->item->raw_is_last;
-    if (is_open && (own != NULL || writing->item->kind != RESPONSES_REASONING)) {
+    bool is_wanted = !upwards && writing->item->kind != RESPONSES_REASONING;
+    if (is_open && (own != NULL || is_wanted)) {
         (void)buf_put_json(&writing->status, str_of(status)); /* small */
         put(writing, "status", buf_str(&writing->status));
     }
@@ -516,7 +524,7 @@ void responses_item_put(const struct responses_item *item, bool upwards, const c
     (void)buf_put_json(&type, buf_str(&item->type)); /* small: fits */
     id_write(&writing, upwards);
     put(&writing, "type", buf_str(&type));
-    status_write(&writing, status, arena);
+    status_write(&writing, upwards, status, arena);
     if (item->kind == RESPONSES_CALL) {
         call_write(&writing, upwards);
     } else if (item->kind != RESPONSES_OTHER) {

@@ -142,11 +142,23 @@ static void outputs_take(struct responses_shown *shown, const struct surface_res
     (void)buf_putc(&shown->results, ']');
 }
 
+/* What would make the answer too large to be given at all is left out of it; the model was told what it is told. */
+static void results_bound(struct responses *r, struct responses_shown *shown)
+{
+    if (r->results_bytes + shown->results.len > RESPONSES_RESULTS_BYTES_MAX) {
+        buf_reset(&shown->results);
+        (void)buf_puts(&shown->results, "[{\"type\":\"logs\",\"logs\":\"[output left out: the "
+                                        "answer is too large]\"}]"); /* small: fits */
+    }
+    r->results_bytes += shown->results.len;
+}
+
 static void code_ended(struct responses *r, struct responses_shown *shown,
                        const struct surface_result *result, struct buf *out)
 {
     if (result != NULL) {
         outputs_take(shown, result);
+        results_bound(r, shown);
     }
     if (result == NULL || result->status == SURFACE_CALL_COMPLETED) {
         plain_event(r, shown, "response.code_interpreter_call.completed", out);

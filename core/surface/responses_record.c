@@ -142,12 +142,12 @@ static void calls_put(struct keeping *keeping)
     (void)buf_puts(out, "}}");
 }
 
-static void record_put(struct keeping *keeping)
+static void record_put(struct keeping *keeping, enum responses_results results)
 {
     const struct responses_request *request = &keeping->r->request;
     BUF_CLEANUP struct buf ids = {.max = LIMIT_BODY_BYTES};
     (void)buf_puts(&keeping->data, "{\"v\":1,\"response\":"); /* asked for at the end */
-    responses_object_write(keeping->r, true, &keeping->data);
+    responses_object_write(keeping->r, results, &keeping->data);
     (void)buf_puts(&keeping->data, ",\"previous\":");
     (void)buf_append_str(&keeping->data,
                          request->previous == NULL ? STR("null") : request->previous->value.raw);
@@ -158,25 +158,34 @@ static void record_put(struct keeping *keeping)
     keeping->data.overflow = keeping->data.overflow || ids.overflow;
 }
 
+static bool keep(struct keeping *keeping, enum responses_results results)
+{
+    struct responses *r = keeping->r;
+    const struct surface_store *store = r->request.store;
+    size_t most = r->shown_count + r->request.items_count + 2;
+    keeping->ids = check_alloc(arena_alloc(keeping->arena, most * sizeof *keeping->ids));
+    keeping->ids_count = 1;
+    keeping->ids[0] = str_of(
+        check_alloc(arena_printf(keeping->arena, RESPONSES_ID_MARK "%s", r->answer_id.data)));
+    for (size_t i = 0; i < r->shown_count; i++) {
+        id_add(keeping, buf_str(&r->shown[i]->id));
+    }
+    buf_reset(&keeping->data);
+    record_put(keeping, results);
+    return !keeping->data.overflow &&
+           store->keep(store->context, keeping->ids, keeping->ids_count, buf_str(&keeping->data));
+}
+
 void responses_answer_keep(struct responses *r)
 {
-    const struct responses_request *request = &r->request;
-    if (!request->keeps) {
+    if (!r->request.keeps) {
         return;
     }
     struct keeping keeping = {.r = r, .arena = arena_new(0), .data = {.max = LIMIT_RECORD_BYTES}};
-    size_t most = r->shown_count + request->items_count + 2;
-    keeping.ids = check_alloc(arena_alloc(keeping.arena, most * sizeof *keeping.ids));
-    keeping.ids[keeping.ids_count++] =
-        str_of(check_alloc(arena_printf(keeping.arena, RESPONSES_ID_MARK "%s", r->answer_id.data)));
-    for (size_t i = 0; i < r->shown_count; i++) {
-        id_add(&keeping, buf_str(&r->shown[i]->id));
-    }
-    record_put(&keeping);
-    if (!keeping.data
-             .overflow) { /* what is too large cannot be come back to; the answer says no less */
-        (void)request->store->keep(request->store->context, keeping.ids, keeping.ids_count,
-                                   buf_str(&keeping.data));
+    if (!keep(&keeping, RESPONSES_RESULTS_ALL)) {
+        /* Pictures are large. Without them the conversation can go on all the same: the model never saw them. What is
+         * still too large cannot be come back to. */
+        (void)keep(&keeping, RESPONSES_RESULTS_NONE);
     }
     buf_clear(&keeping.data);
     arena_free(keeping.arena);

@@ -241,6 +241,65 @@ static void what_is_no_record_is_refused(void)
     arena_free(arena);
 }
 
+static void an_answer_with_large_pictures_can_still_be_come_back_to(void)
+{
+    STORE_CLEANUP struct bench_store store;
+    bench_store_init(&store);
+    BENCH_CLEANUP struct bench b = bench_new(0), next = bench_new(0);
+    BUF_CLEANUP struct buf picture = {0};
+    buf_puts(&picture, "{\"image/png\":\"");
+    for (size_t i = 0; i < 1024 * 1024; i++) {
+        buf_putc(&picture, 'A');
+    }
+    buf_puts(&picture, "\"}");
+    struct surface_output output = {SG_OUT_RESULT, buf_str(&picture)};
+    struct surface_result ran = {.status = SURFACE_CALL_COMPLETED,
+                                 .model_text = STR("a plot"),
+                                 .outputs = &output,
+                                 .outputs_count = 1};
+    b.store = next.store = &store.store;
+    b.answer_id = ID_A;
+    bench_open(&b, PLAIN_BODY);
+    bench_turn(&b, RUN_42);
+    surface_responses.call_begin(b.exchange, 0, STR("cntr_1"), &b.out);
+    surface_responses.call_end(b.exchange, 0, &ran, &b.out);
+    bench_turn(&b, SAID);
+    bench_finish(&b, "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "data:image/png;base64,AAAA"));
+    CU_ASSERT_EQUAL_FATAL(store.count, 1);
+    CU_ASSERT_TRUE(store.records[0].data.len < 8192);
+    bench_open(&next, "{\"model\":\"m\",\"input\":\"y\",\"previous_response_id\":\"resp_sg" ID_A
+                      "\",\"tools\":[" CODE_TOOL "]}");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench_request(&next), "\"output\":\"a plot\""));
+}
+
+static void outputs_beyond_what_an_answer_can_hold_are_left_out(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    BUF_CLEANUP struct buf text = {0};
+    for (size_t i = 0; i < 9 * 1024 * 1024; i++) {
+        buf_putc(&text, 'a');
+    }
+    struct surface_output output = {SG_OUT_LOG_OUT, buf_str(&text)};
+    struct surface_result ran = {.model_text = STR("told"), .outputs = &output, .outputs_count = 1};
+    bench_open(&b, PLAIN_BODY);
+    for (int i = 0; i < 2; i++) {
+        bench_turn(&b, RUN_42);
+        surface_responses.call_end(b.exchange, 0, &ran, &b.out);
+    }
+    bench_turn(&b, SAID);
+    bench_finish(&b, "");
+    ANSWER_CLEANUP cJSON *answer = bench_answer(&b);
+    const cJSON *items = cJSON_GetObjectItem(answer, "output");
+    CU_ASSERT_EQUAL(
+        strlen(json_str(
+            cJSON_GetArrayItem(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 0), "outputs"), 0),
+            "logs")),
+        9 * 1024 * 1024);
+    expect_printed(cJSON_GetObjectItem(cJSON_GetArrayItem(items, 1), "outputs"),
+                   "[{\"type\":\"logs\",\"logs\":\"[output left out: the answer is too large]\"}]");
+}
+
 static const struct test tests[] = {
     TEST(a_response_is_told_as_it_was),
     TEST(outputs_are_there_for_who_asks_later),
@@ -254,6 +313,8 @@ static const struct test tests[] = {
     TEST(a_cut_answer_is_replayed_as_cut),
     TEST(other_answers_have_the_published_forms),
     TEST(what_is_no_record_is_refused),
+    TEST(an_answer_with_large_pictures_can_still_be_come_back_to),
+    TEST(outputs_beyond_what_an_answer_can_hold_are_left_out),
 };
 
 int main(int argc, char **argv)

@@ -580,6 +580,53 @@ static void held_text_still_stands_before_the_clients_call(void)
     in_any_pieces(json_format_and_the_clients_call);
 }
 
+/* ---- streams of a hosted service ---- */
+
+static void read_file(const char *file, struct buf *to)
+{
+    char path[512], piece[4096];
+    (void)snprintf(path, sizeof path, "%s/responses/%s", TEST_DATA, file); /* fits */
+    FILE *f = fopen(path, "rb");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    for (size_t n; (n = fread(piece, 1, sizeof piece, f)) > 0;) {
+        buf_append(to, piece, n);
+    }
+    (void)fclose(f);
+}
+
+/* What such a service sends, items of its own tools included, reaches the client event for event. */
+static void hosted_streams_go_through_event_for_event(void)
+{
+    static const char *const files[] = {"text.sse",
+                                        "incomplete.sse",
+                                        "mixed-function-call.sse",
+                                        "reasoning-code-interpreter.sse",
+                                        "web-search.sse",
+                                        "code-interpreter.sse",
+                                        "two-code-interpreter-calls.sse"};
+    static const size_t pieces[] = {0, 1, 7};
+    for (size_t i = 0; i < COUNT_OF(files) * COUNT_OF(pieces); i++) {
+        BENCH_CLEANUP struct bench b = bench_new(pieces[i % COUNT_OF(pieces)]);
+        BUF_CLEANUP struct buf sent = {0};
+        read_file(files[i / COUNT_OF(pieces)], &sent);
+        bench_open(&b, STREAM_BODY);
+        bench_turn(&b, sent.data);
+        CU_ASSERT_EQUAL(b.turn.calls_count, 0);
+        bench_finish(&b, "");
+        CHECKED_CLEANUP struct checked up = checked_read(&sent);
+        CHECKED_CLEANUP struct checked down = checked_read(&b.out);
+        CU_ASSERT_STRING_EQUAL(up.order.data, down.order.data);
+        CU_ASSERT_STRING_EQUAL(up.terminal, down.terminal);
+        CU_ASSERT_EQUAL_FATAL(up.items_count, down.items_count);
+        for (int k = 0; k < up.items_count; k++) {
+            CU_ASSERT_TRUE(cJSON_Compare(up.items[k].added, down.items[k].added, true));
+            CU_ASSERT_TRUE(cJSON_Compare(up.items[k].done, down.items[k].done, true));
+        }
+        CU_ASSERT_TRUE(cJSON_Compare(cJSON_GetObjectItem(up.final, "usage"),
+                                     cJSON_GetObjectItem(down.final, "usage"), true));
+    }
+}
+
 /* ---- a plain upstream, a streaming client; and the other way round ---- */
 
 static void plain_upstream(struct bench *b)
@@ -627,6 +674,7 @@ static const struct test tests[] = {
     TEST(a_tool_without_a_native_shape_runs_unseen),
     TEST(with_a_json_format_text_beside_a_run_is_left_out),
     TEST(held_text_still_stands_before_the_clients_call),
+    TEST(hosted_streams_go_through_event_for_event),
     TEST(b17_a_plain_answer_is_told_as_a_stream),
 };
 
