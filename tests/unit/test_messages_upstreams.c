@@ -123,7 +123,7 @@ static void message_start_may_be_missing(void)
                       "\"output_tokens\":0}}") TEXT("0", "hi")
                     EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"end_turn\","
                                            "\"stop_sequence\":null},\"usage\":{\"output_tokens\":"
-                                           "5,\"input_tokens\":0}") EVENT("message_stop", ""));
+                                           "5}") EVENT("message_stop", ""));
 }
 
 static void members_that_clients_miss_are_added_to_what_is_there(void)
