@@ -474,6 +474,7 @@ int messages_finish(struct surface_exchange *exchange, struct str closing, struc
         answer_author(m, scratch, out);
     }
     arena_free(scratch);
-    return out->overflow ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")
-                         : SG_OK;
+    return out->overflow || m->content.overflow
+               ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")
+               : SG_OK;
 }
