@@ -2,6 +2,7 @@
 #include "surface/messages.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 
 #include <stdlib.h>
 
@@ -78,6 +79,7 @@ static int messages_open(const struct surface_input *input, struct arena *arena,
     m->container = input->container;
     m->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
     m->used = (struct surface_usage){-1, -1, -1};
+    m->content.max = LIMIT_BODY_BYTES;
     pending_begin(m);
     *ret = (struct surface_exchange *)m;
     return SG_OK;

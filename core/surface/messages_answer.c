@@ -243,7 +243,7 @@ void messages_call_end(struct surface_exchange *exchange, size_t i,
     block->has_result = true;
     if (result->status != SURFACE_CALL_NOT_RUN) {
         m->ran = true;
-        m->searches += block->native != NULL && block->native->counts_search;
+        m->searches += block->native != NULL && block->native->is_search;
     }
     result_show(m, block, result, out);
 }
@@ -318,6 +318,19 @@ static struct str container_text(const struct messages *m, struct arena *arena)
     return buf_to_arena(&out, arena);
 }
 
+static bool counts_output(struct json_value usage)
+{
+    struct json_walk walk = json_walk_of(usage);
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(&walk, &key, &value)) {
+        if (value.type == JSON_NUMBER && json_key_is(key, "output_tokens")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The upstream's own last event, with what holds for the whole answer. */
 static bool end_splice(const struct messages *m, struct str usage, struct str container,
                        struct arena *arena, struct buf *out)
@@ -340,7 +353,11 @@ static bool end_splice(const struct messages *m, struct str usage, struct str co
     if (container.len > 0) {
         frame_set(&delta, "container", container);
     }
-    frame_set(&outer, "usage", usage);
+    const struct json_member *said =
+        json_find_type(event.members, event.count, "usage", JSON_OBJECT);
+    if (m->turns > 1 || m->searches > 0 || said == NULL || !counts_output(said->value)) {
+        frame_set(&outer, "usage", usage);
+    }
     frame_set(&outer, "type", STR("\"message_delta\""));
     frame_end(&delta);
     frame_end(&outer);
@@ -457,6 +474,7 @@ int messages_finish(struct surface_exchange *exchange, struct str closing, struc
         answer_author(m, scratch, out);
     }
     arena_free(scratch);
-    return out->overflow ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")
-                         : SG_OK;
+    return out->overflow || m->content.overflow
+               ? error_set(err, SG_E_LIMIT, "The answer is too large for this gateway.")
+               : SG_OK;
 }

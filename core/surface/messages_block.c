@@ -132,10 +132,14 @@ static void piece_take(struct taking *taking, size_t piece, const struct json_me
             member_empty(taking, member, pieces[piece].grows, "[]");
         }
     } else {
-        if (is_there && member->value.type == JSON_STRING) {
+        bool is_text = member != NULL && member->value.type == JSON_STRING;
+        bool may_miss = member == NULL && piece == MESSAGES_PIECE_SIGNATURE;
+        if (is_text) {
             (void)buf_append_str(&taking->block->grown[piece], inside_of(member->value));
+        } else if (!may_miss) {
+            taking->block->original = (struct str){0};
         }
-        if (member != NULL || piece != MESSAGES_PIECE_SIGNATURE) {
+        if (!may_miss) {
             member_empty(taking, member, pieces[piece].grows, "\"\"");
         }
     }
@@ -213,7 +217,7 @@ bool messages_block_grow(struct messages_block *block, const struct json_member 
         piece_add(block, i, member->value);
         return true;
     }
-    return block->kind == MESSAGES_OTHER;
+    return block->kind == MESSAGES_OTHER && type.len > 0;
 }
 
 void messages_delta_put(enum messages_piece piece, struct str more, struct buf *out)
@@ -272,6 +276,9 @@ static bool is_space(char c)
 bool messages_block_says(const struct messages_block *block)
 {
     struct str text = buf_str(&block->grown[MESSAGES_PIECE_TEXT]);
+    if (text.len == 0) {
+        return false;
+    }
     const char *at = text.data, *end = text.data + text.len;
     while (at != end) {
         if (!is_space(inner_next(&at, end))) {

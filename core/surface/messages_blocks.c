@@ -128,6 +128,9 @@ int messages_block_take(struct messages *m, struct json_value value,
     if (before != NULL) { /* nobody said that it ended */
         before->complete = true;
     }
+    if (is_whole && block->original.len == 0) { /* something that it needs was not there */
+        m->changed = true;
+    }
     if (block->kind == MESSAGES_TOOL_USE) {
         call_judge(m, block);
     } else if (block->kind == MESSAGES_TEXT && m->request.holds_text) {

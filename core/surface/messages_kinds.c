@@ -434,7 +434,8 @@ void messages_kind_result_put(const struct messages_kind *kind, const char *id,
     } else {
         error_put(kind, code, result->model_text, out);
     }
-    (void)buf_putc(out, '}'); /* the owner asks for overflow */
+    (void)buf_puts(out,
+                   kind->is_search ? ",\"caller\":{\"type\":\"direct\"}}" : "}"); /* likewise */
 }
 
 /* ---- in words ---- */

@@ -10,7 +10,8 @@ struct messages_kind {
     const char *tool;   /* the name of the client's entry in `tools` */
     const char *name;   /* of the call's block */
     const char *result; /* type of the result's block; its errors are `result`_error */
-    bool has_error_message, counts_search;
+    bool has_error_message;
+    bool is_search; /* its results name their caller, and usage counts it */
     void (*content_put)(const struct surface_result *, struct buf *out);        /* as JSON */
     void (*words_put)(struct json_value content, struct arena *, struct buf *); /* for the model */
 };

@@ -256,5 +256,7 @@ int messages_request_read(struct messages_request *request, struct arena *arena,
     for (size_t i = 0; i < COUNT_OF(parts) && code == SG_OK; i++) {
         code = parts[i](request, arena, err);
     }
+    bool runs = request->set.names_hosted && request->choice.force != MESSAGES_NONE;
+    request->holds_text = request->holds_text && runs; /* else no call of ours can follow */
     return code;
 }

@@ -379,13 +379,24 @@ static bool ends_by_length(const struct messages_turn *turn)
     return str_is(reason, "max_tokens") || str_is(reason, "model_context_window_exceeded");
 }
 
+/* Whatever goes on, ends. */
+static void blocks_end(struct messages *m, struct messages_turn *turn, struct buf *out)
+{
+    for (size_t i = 0; i < turn->blocks_count; i++) {
+        turn->blocks[i]->complete = true;
+    }
+    if (m->request.wants_stream) {
+        messages_start_give(m, NULL, turn->arena, out);
+        messages_show(m, turn, out);
+    }
+}
+
 /* The client gets the text that was held for the case that a call of ours follows, or never sees it. */
 static void held_release(struct messages *m, struct messages_turn *turn)
 {
     bool drops = turn->ours_count > 0 && !ends_by_length(turn);
     for (size_t i = 0; i < turn->blocks_count; i++) {
         struct messages_block *block = turn->blocks[i];
-        block->complete = true;
         if (block->held && drops && block->kind == MESSAGES_TEXT) {
             block->hidden = m->changed = true;
         }
@@ -412,10 +423,8 @@ int messages_turn_end(struct surface_exchange *exchange, struct buf *out, struct
         buf_reset(&turn->stop_reason);
         (void)buf_puts(&turn->stop_reason, "max_tokens"); /* small: fits */
     }
+    blocks_end(m, turn, out);
     held_release(m, turn);
-    if (m->request.wants_stream) {
-        messages_start_give(m, NULL, turn->arena, out);
-    }
     messages_show(m, turn, out);
     messages_turn_commit(m);
     *ret = (struct surface_turn){.calls = turn->ours,

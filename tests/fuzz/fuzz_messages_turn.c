@@ -48,6 +48,13 @@ static void check_answer(struct surface_exchange *exchange, struct str out)
         fprintf(stderr, "%s in:\n%.*s\n", problem, (int)out.len, out.data);
     }
     CHECK(problem == NULL);
+    const cJSON *block;
+    cJSON_ArrayForEach(block, checker.content)
+    {
+        const char *name = check_text(block, "name");
+        bool is_ours = check_is(name, "code_interpreter") || check_is(name, "hidden");
+        CHECK(!is_ours || !check_is(check_text(block, "type"), "tool_use"));
+    }
 }
 
 static int turn(struct surface_exchange *exchange, bool is_stream, struct str bytes, size_t piece,

@@ -155,6 +155,7 @@ static inline void check_result(struct checker *c, const char *type, const cJSON
     } else if (strcmp(type, "web_search_tool_result") == 0) {
         check_that(c, cJSON_IsArray(content), "search results that are no array");
         check_hits(c, content);
+        check_that(c, check_has_text(check_item(block, "caller"), "type"), "hits without caller");
     } else if (!check_that(c, inner != NULL, "a result whose content has no type")) {
         return;
     } else if (strncmp(type, "text_editor", 11) == 0) {

@@ -73,7 +73,7 @@ static void c027_b13_b15_a_run_is_a_call_and_a_result_in_their_order(void)
     CU_ASSERT_EQUAL(surface_messages.usage(b.exchange).output_tokens, 12);
 }
 
-static void b23_the_next_turn_has_the_calls_and_their_results(void)
+static void b02_b23_the_next_turn_has_the_calls_and_their_results(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
     bench_open(&b, HEAD "\"temperature\":0," USER ",\"tools\":[" PYTHON_TOOL "]}");
@@ -96,7 +96,7 @@ static void b23_the_next_turn_has_the_calls_and_their_results(void)
 static const struct test tests[] = {
     TEST(b16_without_runs_the_answer_is_the_upstreams_bytes),
     TEST(c027_b13_b15_a_run_is_a_call_and_a_result_in_their_order),
-    TEST(b23_the_next_turn_has_the_calls_and_their_results),
+    TEST(b02_b23_the_next_turn_has_the_calls_and_their_results),
 };
 
 int main(int argc, char **argv)

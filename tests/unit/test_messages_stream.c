@@ -18,9 +18,26 @@
     EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"" reason "\",\"stop_sequence\":null}," \
                            "\"usage\":" usage)                                                   \
     EVENT("message_stop", "")
-#define ONE_TURN "{\"output_tokens\":5,\"input_tokens\":10}"
+#define ONE_TURN "{\"output_tokens\":5}"
 #define TWO_TURNS "{\"output_tokens\":10,\"input_tokens\":30}"
 #define START_2 START_OF("msg_2", "{\"input_tokens\":20,\"output_tokens\":1}")
+
+/* A published stream in which nothing is ours: a vendor's own tool, members that we do not know, spaces. */
+#define OTHERS                                                                                     \
+    EVENT("message_start", ",\"message\":{\"id\":\"msg_1\", \"type\":\"message\",\"role\":"        \
+                           "\"assistant\",\"model\":\"m-1\",\"content\":[],\"container\":null,"    \
+                           "\"stop_reason\":null,\"stop_sequence\":null,\"stop_details\":null,"    \
+                           "\"usage\":{\"input_tokens\":2310,\"output_tokens\":4,\"x\":1.0}}")     \
+    BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_01\",\"name\":\"web_fetch\","      \
+               "\"input\":{},\"caller\":{\"type\":\"direct\"}}")                                   \
+    INPUT("0", "{\\\"url\\\":")                                                                    \
+    INPUT("0", "\\\"u\\\"}") STOP("0")                                                             \
+        BLOCK("1", "{\"type\":\"new_result\",\"tool_use_id\":\"srvtoolu_01\",\"content\":[1.0]}")  \
+            STOP("1") TEXT("2", "\\u00e4 9007199254740993")                                        \
+                EVENT("message_delta", ", \"delta\":{\"stop_reason\":\"pause_turn\","              \
+                                       "\"stop_sequence\":null,\"stop_details\":null},\"usage\":{" \
+                                       "\"input_tokens\":2310,\"output_tokens\":184},\"y\":[]")    \
+                    EVENT("message_stop", "")
 
 /* The scenario gives the client this, however it is cut. */
 static void expect_stream(void (*scenario)(struct bench *), const char *wanted)
@@ -290,6 +307,18 @@ static void calls_of_an_offer_without_a_kind_run_unseen(void)
                 START TEXT("0", "a") TEXT("1", "b") TOTAL("end_turn", TWO_TURNS));
 }
 
+static void whole_scenario(struct bench *b)
+{
+    bench_open(b, STREAM_BODY);
+    bench_turn(b, OTHERS);
+    bench_finish(b, "unused");
+}
+
+static void b16_without_runs_the_stream_is_the_upstreams_bytes(void)
+{
+    expect_stream(whole_scenario, OTHERS);
+}
+
 static void c056_b10_several_runs_show_one_after_another(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
@@ -319,6 +348,7 @@ static const struct test tests[] = {
     TEST(with_a_json_format_text_beside_a_run_is_left_out),
     TEST(a_call_that_nobody_offered_is_the_clients_b09_b19),
     TEST(calls_of_an_offer_without_a_kind_run_unseen),
+    TEST(b16_without_runs_the_stream_is_the_upstreams_bytes),
     TEST(c056_b10_several_runs_show_one_after_another),
 };
 

@@ -123,7 +123,7 @@ static void message_start_may_be_missing(void)
                       "\"output_tokens\":0}}") TEXT("0", "hi")
                     EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"end_turn\","
                                            "\"stop_sequence\":null},\"usage\":{\"output_tokens\":"
-                                           "5,\"input_tokens\":0}") EVENT("message_stop", ""));
+                                           "5}") EVENT("message_stop", ""));
 }
 
 static void members_that_clients_miss_are_added_to_what_is_there(void)
@@ -361,6 +361,21 @@ static void b45_content_may_be_null_absent_or_text(void)
     }
 }
 
+static void b45_an_input_that_is_text_becomes_an_object(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, JSON_BODY);
+    bench_plain_turn(&b, PLAIN("[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"get_stock\","
+                               "\"input\":\"{\\\"p\\\":1.0}\"},{\"type\":\"tool_use\",\"id\":\"b\","
+                               "\"name\":\"get_stock\",\"input\":\"x\"},{\"type\":\"tool_use\","
+                               "\"id\":\"c\",\"name\":\"get_stock\"}]",
+                               "tool_use"));
+    expect_part(bench_finish(&b, ""),
+                "[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"get_stock\",\"input\":{\"p\":1.0}}"
+                ",{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"get_stock\",\"input\":{}},{"
+                "\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"get_stock\",\"input\":{}}]");
+}
+
 static const struct test tests[] = {
     TEST(indexes_may_be_missing_or_odd),
     TEST(lines_may_end_in_any_way_and_names_be_missing),
@@ -377,6 +392,7 @@ static const struct test tests[] = {
     TEST(a_call_without_a_name_is_nobodys),
     TEST(b45_either_form_of_the_upstream_gives_either_client_the_same),
     TEST(a_plain_answer_is_streamed_as_its_blocks_would_be),
+    TEST(b45_an_input_that_is_text_becomes_an_object),
     TEST(b45_content_may_be_null_absent_or_text),
 };
 

@@ -28,7 +28,7 @@ static void expect_result(const char *body, const char *call, struct surface_res
     bench_finish(&b, "");
     buf_printf(&wanted,
                "_tool_result\",\"tool_use_id\":\"srvtoolu_sg00000000000000000000000000000000\","
-               "\"content\":%s}",
+               "\"content\":%s",
                content);
     expect_part(b.out.data, wanted.data);
 }
@@ -211,7 +211,7 @@ static void c017_c032_searches_are_shown_and_counted(void)
                 "\"web_search_result\",\"title\":\"A\",\"url\":\"https://a.test/x\","
                 "\"encrypted_content\":\"\",\"page_age\":\"2 days\"},{\"type\":"
                 "\"web_search_result\",\"title\":\"B\",\"url\":\"https://b.test/y\","
-                "\"encrypted_content\":\"\",\"page_age\":null}]}");
+                "\"encrypted_content\":\"\",\"page_age\":null}],\"caller\":{\"type\":\"direct\"}}");
     expect_part(b.out.data, "\"usage\":{\"output_tokens\":70,\"input_tokens\":280,"
                             "\"server_tool_use\":{\"web_search_requests\":1,"
                             "\"web_fetch_requests\":0}}}");
