@@ -1,25 +1,12 @@
-"""The unmodified official client from npm (`openai`) against the gateway: whole answers, streams, and the client's own
-functions beside the code interpreter. scripts/test.sh installs it into the build folder."""
-import os
-import shutil
-import subprocess
-import unittest
-
-from harness import BUILD, E2E, ROOT, main
+"""The unmodified official client from npm (`openai`) on chat: whole answers, streams, and the client's own functions beside
+the code interpreter."""
+from harness import main
+from official import Official
 from upstream import Status, always, answer, code, streamed
 
-CLIENT = BUILD / "npm" / "node_modules" / "openai"
-SKIP = f"THE OFFICIAL CLIENT IS NOT AT {CLIENT}: scripts/test.sh installs it; NOTHING WAS TESTED HERE"
-PROGRAM = ROOT / "tests" / "e2e" / "official_client.mjs"
 
-
-@unittest.skipUnless(CLIENT.exists() and shutil.which("node"), SKIP)
-class OfficialClient(E2E):
-    def node(self, gateway, part):
-        done = subprocess.run(["node", str(PROGRAM), part], capture_output=True, text=True, timeout=120, check=False,
-                              env={**os.environ, "OPENAI_MODULE": str(CLIENT), "OPENAI_BASE_URL": gateway.url + "/v1",
-                                   "OPENAI_API_KEY": "none"})
-        self.assertEqual((done.returncode, done.stdout.strip()), (0, "ok"), done.stdout + done.stderr)
+class OfficialChat(Official):
+    program = "chat.mjs"
 
     def test_a_whole_answer(self):
         self.node(self.serve(), "whole")

@@ -1,0 +1,57 @@
+"""The unmodified `ai` package from npm with its providers for OpenAI and Anthropic, which check every field of what they are
+sent: whole answers, streams, conversations that send back what was answered, the client's tools beside ours."""
+import messages_upstream
+import responses_upstream
+from harness import main
+from official import Official
+
+APIS = ("responses", "messages", "shell", "chat")
+NAMES = {"responses": "code_interpreter", "messages": "code_interpreter", "shell": "bash_code_execution"}
+
+
+class OfficialAi(Official):
+    program = "ai.mjs"
+
+    def upstream_of(self, api, *texts, mixed=False):
+        """One that calls the code tool, and where `mixed` the client's too, and then says each text."""
+        form = responses_upstream if api == "responses" else messages_upstream
+        arguments = {"command": "echo hello"} if api == "shell" else {"code": "print(6 * 7)"}
+        calls = [("call_a", NAMES[api], arguments)] + ([("call_b", "get_stock", {"part": "A-7"})] if mixed else [])
+        return self.upstream(form.streamed(calls=calls), *[form.streamed(text) for text in texts])
+
+    def test_a_whole_answer(self):
+        for api in ("responses", "messages"):
+            with self.subTest(api):
+                self.node(self.serve(), api, "whole")
+
+    def test_a_stream(self):
+        for api in ("responses", "messages"):
+            with self.subTest(api):
+                self.node(self.serve(), api, "stream")
+
+    def test_a_stream_with_a_shell_command(self):
+        self.node(self.serve(self.upstream_of("shell", "It says hello.")), "shell", "stream")
+
+    def test_a_conversation_sends_back_what_was_answered(self):
+        for api in NAMES:
+            with self.subTest(api):
+                upstream = self.upstream_of(api, "It is 42.", "Again: 42.")
+                self.node(self.serve(upstream), api, "conversation")
+                form = responses_upstream if api == "responses" else messages_upstream
+                body = upstream.requests[2].json
+                self.assertEqual([name for _, name, _ in form.calls_of(body)], [NAMES[api]])
+                self.assertEqual([text.strip() for _, text in form.results_of(body)], ["hello" if api == "shell" else "42"])
+
+    def test_a_client_tool_beside_ours(self):
+        for api in NAMES:
+            with self.subTest(api):
+                upstream = self.upstream_of(api, "Stock 5 and 42.", mixed=True)
+                self.node(self.serve(upstream), api, "mixed")
+                form = responses_upstream if api == "responses" else messages_upstream
+                results = [text for _, text in form.results_of(upstream.requests[1].json)]
+                self.assertEqual(len(results), 2)
+                self.assertIn("5 of A-7", results[1])
+
+
+if __name__ == "__main__":
+    main()
