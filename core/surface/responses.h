@@ -209,10 +209,11 @@ const struct responses *responses_of_const(const struct surface_exchange *);
 
 /* ---- responses_request.c ---- */
 
+void responses_request_init(struct responses_request *, const struct surface_input *,
+                            struct arena *);
 /* Finds what the client's tools name. Fails on duplicates in entries, on more than LIMIT_TOOLS, and on what no request
  * with hosted tools can ask for. */
-int responses_tools_read(struct responses_request *, const struct surface_input *, struct arena *,
-                         struct sg_error *err);
+int responses_tools_read(struct responses_request *, struct arena *, struct sg_error *err);
 int responses_request_read(struct responses_request *, struct arena *, struct sg_error *err);
 /* Does the client's `include` have this value? */
 bool responses_includes(const struct json_member *include, const char *value);

@@ -83,12 +83,12 @@ static int state_check(const struct responses_request *request, struct sg_error 
     return SG_OK;
 }
 
-int responses_tools_read(struct responses_request *request, const struct surface_input *input,
-                         struct arena *arena, struct sg_error *err)
+void responses_request_init(struct responses_request *request, const struct surface_input *input,
+                            struct arena *arena)
 {
-    const struct json_text *body = input->body;
-    *request = (struct responses_request){
-        .body = body, .store = input->store, .asks_for_reasoning = input->asks_for_reasoning};
+    *request = (struct responses_request){.body = input->body,
+                                          .store = input->store,
+                                          .asks_for_reasoning = input->asks_for_reasoning};
     tools_init(&request->set, input->offers, input->offers_count, arena);
     request->tools = body_find(request, "tools");
     request->choice.member = body_find(request, "tool_choice");
@@ -98,6 +98,11 @@ int responses_tools_read(struct responses_request *request, const struct surface
     if (request->previous != NULL && request->previous->value.type == JSON_NULL) {
         request->previous = NULL;
     }
+}
+
+int responses_tools_read(struct responses_request *request, struct arena *arena,
+                         struct sg_error *err)
+{
     if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
         int code = tools_list(&request->set, request->tools->value, arena, err);
         for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
