@@ -223,7 +223,8 @@ static void call_recall(struct recalling *recalling, const struct responses_kind
     bool has_result = false;
     struct told told = {0};
     kind->recall(members, count, arena, &arguments, &result, &has_result);
-    struct str container = kind->container(members, count, arena);
+    struct str container =
+        kind->container == NULL ? (struct str){0} : kind->container(members, count, arena);
     request->history_container = container.len > 0 ? container : request->history_container;
     bool is_told = call_told(recalling, id, has_result, &told);
     struct str said = is_told && told.arguments.len > 0 ? told.arguments : buf_str(&arguments);

@@ -49,7 +49,6 @@ static int entry_read(struct responses_request *request, size_t i, struct arena 
     const struct json_member *container = json_find(members, count, "container");
     if (container != NULL && request->container.raw.len == 0) {
         request->container = container->value;
-        request->container_entry = i;
     }
     return SG_OK;
 }
