@@ -39,15 +39,15 @@ struct responses_request {
     const struct surface_store *store;
     const struct json_member *tools, *input, *stream, *include, *previous;
     struct json_value container; /* of the hosted tool's entry; raw is empty where it has none */
-    size_t container_entry;      /* … which entry */
     struct tool_choice choice;
-    bool wants_stream, parallel_off, holds_text, asks_for_reasoning, keeps;
+    bool wants_stream, parallel_off, asks_for_reasoning;
+    bool holds_text;  /* a JSON format: text may have to be dropped */
+    bool keeps;       /* the answer goes into the store */
     size_t calls_max; /* of ours; SIZE_MAX: any number */
 
     struct responses_input_item *items; /* of `input`, where that is a list */
     size_t items_count;
-    struct str
-        before; /* what earlier responses put in front of it, each behind … a comma follows */
+    struct str before;            /* items of earlier responses, a comma behind each */
     struct splice edits;          /* of `input`: what we made in it, as the upstream knows it */
     bool items_left;              /* does a list hold anything, once edited? */
     struct str history_container; /* of the newest call of ours in all that */
@@ -62,7 +62,8 @@ struct responses_kind {
     const char *item_type; /* "code_interpreter_call" */
     const char *include;   /* the value of `include` that asks for its results */
     const char *member;    /* of the arguments, whose text the item shows */
-    /* The item as it stands. */
+    /* Below, all but put() and those for a history write events, by the functions of responses_emit.c.
+     * The item as it stands. */
     void (*put)(const struct responses_shown *, bool with_results, struct buf *out);
     void (*opened)(struct responses *, struct responses_shown *, struct buf *out);
     /* More of the member's text has come, or all of it. */
@@ -79,7 +80,7 @@ struct responses_kind {
                  struct str *ret_text);
     /* Such an item for who does not ask for its results. */
     void (*withhold)(const struct json_member *, size_t count, struct buf *out);
-    /* The container that such an item names; empty: none. */
+    /* The container that such an item names; empty: none. NULL: the kind runs in no container. */
     struct str (*container)(const struct json_member *, size_t count, struct arena *);
 };
 
@@ -209,10 +210,11 @@ const struct responses *responses_of_const(const struct surface_exchange *);
 
 /* ---- responses_request.c ---- */
 
+void responses_request_init(struct responses_request *, const struct surface_input *,
+                            struct arena *);
 /* Finds what the client's tools name. Fails on duplicates in entries, on more than LIMIT_TOOLS, and on what no request
  * with hosted tools can ask for. */
-int responses_tools_read(struct responses_request *, const struct surface_input *, struct arena *,
-                         struct sg_error *err);
+int responses_tools_read(struct responses_request *, struct arena *, struct sg_error *err);
 int responses_request_read(struct responses_request *, struct arena *, struct sg_error *err);
 /* Does the client's `include` have this value? */
 bool responses_includes(const struct json_member *include, const char *value);

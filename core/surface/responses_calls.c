@@ -111,8 +111,10 @@ static void hosted_open(struct responses *r, struct responses_item *item, struct
     shown->kind = responses_kind_of_hosted(r->request.set.offers[item->offer].hosted);
     responses_id_mint(&shown->id, shown->kind->mark);
     member_stream_init(&shown->text, shown->kind->member);
-    const char *container = r->container.id(r->container.context);
-    (void)buf_puts(&shown->container_id, container); /* small: fits */
+    if (shown->kind->container != NULL) {
+        const char *container = r->container.id(r->container.context);
+        (void)buf_puts(&shown->container_id, container); /* small: fits */
+    }
     responses_hosted_announce(r, shown, out);
 }
 

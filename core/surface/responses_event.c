@@ -232,21 +232,19 @@ static struct str index_text(char to[24], size_t n)
 }
 
 /* The event goes on as it is, but for its place. */
-static void part_pass(struct responses *r, const struct up_event *event,
+static void part_pass(struct responses *r, const char *type, const struct up_event *event,
                       const struct responses_item *item, const struct responses_part *part,
-                      const char *key, struct str value, struct buf *out)
+                      struct responses_member said, struct buf *out)
 {
     char index[24];
-    BUF_CLEANUP struct buf type = {0};
-    struct responses_member puts[4] = {
-        {responses_part_forms[part->kind].index_key, index_text(index, part->shown_index)},
-        {key, value}};
     bool adds_logprobs =
         part->kind == RESPONSES_TEXT &&
         json_find_type(event->text.members, event->text.count, "logprobs", JSON_ARRAY) == NULL;
-    puts[2] = (struct responses_member){"logprobs", STR("[]")};
-    (void)buf_append_str(&type, event->type); /* small: fits */
-    responses_event_pass(r, type.data, &event->text, item->shown, puts, adds_logprobs ? 3 : 2, out);
+    const struct responses_member puts[] = {
+        {responses_part_forms[part->kind].index_key, index_text(index, part->shown_index)},
+        said,
+        {"logprobs", STR("[]")}};
+    responses_event_pass(r, type, &event->text, item->shown, puts, adds_logprobs ? 3 : 2, out);
 }
 
 static int delta_event(struct responses *r, const struct up_event *event,
@@ -267,7 +265,8 @@ static int delta_event(struct responses *r, const struct up_event *event,
     }
     if (part->given == before && inner.len > 0) {
         part->given = part->text.len;
-        part_pass(r, event, item, part, "delta", delta->value.raw, out);
+        part_pass(r, responses_part_forms[kind].delta, event, item, part,
+                  (struct responses_member){"delta", delta->value.raw}, out);
     } else {
         responses_part_flush(r, item, part, out);
     }
@@ -294,7 +293,8 @@ static int text_done_event(struct responses *r, const struct up_event *event,
     responses_part_flush(r, item, part, out);
     responses_quote(buf_str(&part->text), &whole); /* as large as what is kept */
     part->is_told = true;
-    part_pass(r, event, item, part, key, buf_str(&whole), out);
+    part_pass(r, responses_part_forms[kind].done, event, item, part,
+              (struct responses_member){key, buf_str(&whole)}, out);
     return SG_OK;
 }
 
@@ -361,24 +361,46 @@ static int arguments_event(struct responses *r, const struct up_event *event, bo
 
 /* ---- events of items that are passed on as they are ---- */
 
-/* Clients refuse events that they do not know, so only those of the vendors' own tools go on. */
+/* Clients refuse events that they do not know, so only those of the vendors' own tools go on; NULL: it is none. */
+static const char *vendor_type(struct str type)
+{
+    static const char *const types[] = {"response.web_search_call.in_progress",
+                                        "response.web_search_call.searching",
+                                        "response.web_search_call.completed",
+                                        "response.file_search_call.in_progress",
+                                        "response.file_search_call.searching",
+                                        "response.file_search_call.completed",
+                                        "response.image_generation_call.in_progress",
+                                        "response.image_generation_call.generating",
+                                        "response.image_generation_call.partial_image",
+                                        "response.image_generation_call.completed",
+                                        "response.code_interpreter_call.in_progress",
+                                        "response.code_interpreter_call.interpreting",
+                                        "response.code_interpreter_call.completed",
+                                        "response.code_interpreter_call_code.delta",
+                                        "response.code_interpreter_call_code.done",
+                                        "response.mcp_call.in_progress",
+                                        "response.mcp_call.completed",
+                                        "response.mcp_call.failed",
+                                        "response.mcp_call_arguments.delta",
+                                        "response.mcp_call_arguments.done",
+                                        "response.mcp_list_tools.in_progress",
+                                        "response.mcp_list_tools.completed",
+                                        "response.mcp_list_tools.failed",
+                                        "response.custom_tool_call_input.delta",
+                                        "response.custom_tool_call_input.done"};
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (str_is(type, types[i])) {
+            return types[i];
+        }
+    }
+    return NULL;
+}
+
 static int vendor_event(struct responses *r, const struct up_event *event, struct buf *out)
 {
-    static const char *const prefixes[] = {"response.web_search_call.",
-                                           "response.file_search_call.",
-                                           "response.image_generation_call.",
-                                           "response.code_interpreter_call",
-                                           "response.mcp_call",
-                                           "response.mcp_list_tools.",
-                                           "response.custom_tool_call_input."};
-    bool known = false;
-    for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
-        known = known || str_starts(event->type, str_of(prefixes[i]));
-    }
-    if (!known) {
-        return SG_OK;
-    }
-    for (size_t i = r->turn->items_count; i-- > 0;) {
+    const char *type = vendor_type(event->type);
+    for (size_t i = type == NULL ? 0 : r->turn->items_count; i-- > 0;) {
         struct responses_item *item = r->turn->items[i];
         bool named = event->id.len > 0
                          ? str_eq(buf_str(&item->id), event->id)
@@ -387,9 +409,7 @@ static int vendor_event(struct responses *r, const struct up_event *event, struc
             continue;
         }
         if (item->shown != NULL && !item->shown->is_closed) {
-            BUF_CLEANUP struct buf type = {0};
-            (void)buf_append_str(&type, event->type); /* small: fits */
-            responses_event_pass(r, type.data, &event->text, item->shown, NULL, 0, out);
+            responses_event_pass(r, type, &event->text, item->shown, NULL, 0, out);
         }
         break;
     }

@@ -162,6 +162,7 @@ static void pair_put(struct str name, struct str call_id, struct str arguments, 
 }
 
 struct known_record { /* one that was read for this request */
+    struct known_record *next;
     const char *data;
     struct responses_record record;
 };
@@ -171,7 +172,7 @@ struct recalling { /* the input, on its way up */
     struct arena *arena;
     const struct responses_record *record; /* that the item is of; NULL: the client's own */
     struct known_record *known;
-    size_t known_count, references, calls_found;
+    size_t references, calls_found;
 };
 
 /* The record that is kept under the id, read once for the request; NULL: none. */
@@ -181,21 +182,19 @@ static const struct responses_record *record_find(struct recalling *recalling, s
     if (!store_find(recalling->request, id, &data)) {
         return NULL;
     }
-    for (size_t i = 0; i < recalling->known_count; i++) {
-        if (recalling->known[i].data == data.data) {
-            return &recalling->known[i].record;
+    struct known_record *known = recalling->known;
+    while (known != NULL && known->data != data.data) {
+        known = known->next;
+    }
+    if (known == NULL) {
+        struct responses_record record;
+        if (!responses_record_read(data, recalling->arena, &record)) {
+            return NULL;
         }
+        known = arena_get(recalling->arena, sizeof *known);
+        *known = (struct known_record){recalling->known, data.data, record};
+        recalling->known = known;
     }
-    struct responses_record record;
-    if (!responses_record_read(data, recalling->arena, &record) ||
-        recalling->known_count == REFERENCES_MAX) {
-        return NULL;
-    }
-    if (recalling->known == NULL) {
-        recalling->known = arena_get(recalling->arena, REFERENCES_MAX * sizeof *recalling->known);
-    }
-    struct known_record *known = &recalling->known[recalling->known_count++];
-    *known = (struct known_record){data.data, record};
     return &known->record;
 }
 
@@ -224,7 +223,8 @@ static void call_recall(struct recalling *recalling, const struct responses_kind
     bool has_result = false;
     struct told told = {0};
     kind->recall(members, count, arena, &arguments, &result, &has_result);
-    struct str container = kind->container(members, count, arena);
+    struct str container =
+        kind->container == NULL ? (struct str){0} : kind->container(members, count, arena);
     request->history_container = container.len > 0 ? container : request->history_container;
     bool is_told = call_told(recalling, id, has_result, &told);
     struct str said = is_told && told.arguments.len > 0 ? told.arguments : buf_str(&arguments);

@@ -458,15 +458,16 @@ static void put(struct writing *writing, const char *key, struct str value)
     writing->puts[writing->n++] = (struct responses_member){key, value};
 }
 
-/* Going up the upstream's own; towards the client the one that is shown. */
+/* Going up the upstream's own; towards the client the one that is shown. Where the upstream gave none, what is shown serves
+ * it too, but for a call of ours, which is another kind of item there. */
 static void id_write(struct writing *writing, bool upwards)
 {
     const struct responses_item *item = writing->item;
     bool own = upwards && item->id.len > 0;
-    if (own || item->shown != NULL) {
+    if (own || (item->shown != NULL && item->shown->kind == NULL)) {
         (void)buf_put_json(&writing->id, buf_str(own ? &item->id : &item->shown->id)); /* small */
-        put(writing, "id", buf_str(&writing->id));
     }
+    put(writing, "id", buf_str(&writing->id));
 }
 
 /* Its own, unless it says that it still runs. Clients want one of all but reasoning; servers refuse one that they did

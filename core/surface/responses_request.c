@@ -49,7 +49,6 @@ static int entry_read(struct responses_request *request, size_t i, struct arena 
     const struct json_member *container = json_find(members, count, "container");
     if (container != NULL && request->container.raw.len == 0) {
         request->container = container->value;
-        request->container_entry = i;
     }
     return SG_OK;
 }
@@ -83,12 +82,12 @@ static int state_check(const struct responses_request *request, struct sg_error 
     return SG_OK;
 }
 
-int responses_tools_read(struct responses_request *request, const struct surface_input *input,
-                         struct arena *arena, struct sg_error *err)
+void responses_request_init(struct responses_request *request, const struct surface_input *input,
+                            struct arena *arena)
 {
-    const struct json_text *body = input->body;
-    *request = (struct responses_request){
-        .body = body, .store = input->store, .asks_for_reasoning = input->asks_for_reasoning};
+    *request = (struct responses_request){.body = input->body,
+                                          .store = input->store,
+                                          .asks_for_reasoning = input->asks_for_reasoning};
     tools_init(&request->set, input->offers, input->offers_count, arena);
     request->tools = body_find(request, "tools");
     request->choice.member = body_find(request, "tool_choice");
@@ -98,6 +97,11 @@ int responses_tools_read(struct responses_request *request, const struct surface
     if (request->previous != NULL && request->previous->value.type == JSON_NULL) {
         request->previous = NULL;
     }
+}
+
+int responses_tools_read(struct responses_request *request, struct arena *arena,
+                         struct sg_error *err)
+{
     if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
         int code = tools_list(&request->set, request->tools->value, arena, err);
         for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {

@@ -128,6 +128,9 @@ static void opening_put(const struct responses_item *item, struct buf *out)
                            &members, &count, &err);
     }
     opening_fill(item, &opening);
+    if (item->kind == RESPONSES_OTHER && json_find(members, count, "status") == NULL) {
+        opening_add(&opening, "status", STR("\"in_progress\"")); /* strict clients ask for one */
+    }
     responses_object_put(members, count, opening.puts, opening.n, out);
     buf_clear(&opening.id);
     buf_clear(&opening.type);

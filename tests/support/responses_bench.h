@@ -357,6 +357,16 @@ static inline void expect_printed(const cJSON *item, const char *expected)
     free(text);
 }
 
+/* What the client's stream came to: its texts, its end, how many items. */
+static inline void expect_stream(struct bench *b, const char *text, const char *terminal, int items)
+{
+    CHECKED_CLEANUP struct checked c = checked_read(&b->out);
+    CU_ASSERT_STRING_EQUAL(c.text.data, text);
+    CU_ASSERT_STRING_EQUAL(c.terminal, terminal);
+    CU_ASSERT_EQUAL(c.items_count, items);
+    CU_ASSERT_EQUAL(c.errors, 0);
+}
+
 /* 32 random digits behind a mark of ours as zeros, and times, so that two runs compare. */
 static inline void bench_plain_ids(char *text)
 {

@@ -128,6 +128,36 @@ static void what_upstreams_write_over_lines_goes_to_the_client_in_one(void)
     in_any_pieces(text_with_line_ends_in_it_stays_one_line);
 }
 
+static void no_event_is_smuggled_into_the_clients_stream(struct bench *b)
+{
+    bench_open(b, STREAM_BODY);
+    bench_turn(
+        b,
+        UP_CREATED EVENT(
+            "output_item.added",
+            "\"output_index\":0,\"item\":{\"id\":\"i\","
+            "\"type\":\"mcp_call\"}") "data: {\"type\":\"response.mcp_call.in_progress\\n\\ndata: "
+                                      "{}\\n\\n\",\"output_index\":0}\n\n"
+                                      "data: "
+                                      "{\"type\":\"response.mcp_call.other\",\"output_index\":0}"
+                                      "\n\n"
+                                      "data: "
+                                      "{\"type\":\"response.mcp_call.in_progress\",\"output_"
+                                      "index\":0}\n\n"
+                                      "event: response.output_text.delta\\n\ndata: "
+                                      "{\"delta\":\"x\"}\n\n" UP_END);
+    bench_finish(b, "");
+    CHECKED_CLEANUP struct checked c = checked_read(&b->out);
+    CU_ASSERT_STRING_EQUAL(c.order.data,
+                           "created in_progress output_item.added mcp_call.in_progress "
+                           "output_item.done completed ");
+}
+
+static void only_events_that_clients_know_go_on(void)
+{
+    in_any_pieces(no_event_is_smuggled_into_the_clients_stream);
+}
+
 static void more_references_than_can_be_looked_up_are_refused(void)
 {
     STORE_CLEANUP struct bench_store store;
@@ -211,6 +241,7 @@ static const struct test tests[] = {
     TEST(members_told_twice_are_not_understood),
     TEST(plain_answers_that_are_none_are_not_understood),
     TEST(what_upstreams_write_over_lines_goes_to_the_client_in_one),
+    TEST(only_events_that_clients_know_go_on),
     TEST(more_references_than_can_be_looked_up_are_refused),
     TEST(a_chain_that_goes_in_a_circle_ends),
     TEST(the_text_of_a_member_is_decoded_in_any_pieces),

@@ -179,6 +179,7 @@ static void odd_shapes(struct bench *b)
     bench_result(b, 1, "2");
     CU_ASSERT_PTR_NOT_NULL(strstr(bench_request(b), "{\"type\":\"mcp_call\",\"id\":\"mcp_1\","
                                                     "\"output\":[1]"));
+    CU_ASSERT_PTR_NULL(strstr(b->request.data, "ci_sg")); /* no id of a function's call */
     bench_plain_turn(b, PLAIN(MESSAGE("m9", "Done.")));
     bench_finish(b, "");
     ANSWER_CLEANUP cJSON *answer = bench_answer(b);

@@ -72,6 +72,15 @@ static void requests_that_name_a_hosted_tool_of_ours_are_found(void)
     CU_ASSERT_PTR_EQUAL(surface_of_path(STR("/v1/responses")), &surface_responses);
 }
 
+static void where_nothing_is_offered_only_what_we_keep_is_ours(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    b.offers_count = 0;
+    CU_ASSERT_FALSE(bench_looks_for(
+        &b, "{\"input\":\"x\",\"tools\":[{\"type\":\"code_interpreter\",\"type\":\"x\"}]}"));
+    CU_ASSERT_TRUE(bench_looks_for(&b, "{\"input\":\"x\",\"previous_response_id\":\"resp_sg1\"}"));
+}
+
 static void a_tool_that_is_always_offered_is_added(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
@@ -374,6 +383,7 @@ static void every_option_is_echoed_and_the_rest_has_its_defaults(void)
 
 static const struct test tests[] = {
     TEST(requests_that_name_a_hosted_tool_of_ours_are_found),
+    TEST(where_nothing_is_offered_only_what_we_keep_is_ours),
     TEST(a_tool_that_is_always_offered_is_added),
     TEST(b03_the_entry_is_swapped_and_the_rest_stays_byte_for_byte),
     TEST(c025_tools_of_other_kinds_go_up_untouched),
