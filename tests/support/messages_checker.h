@@ -273,7 +273,10 @@ static inline void check_delta(struct checker *c, const cJSON *event)
     const char *signature = check_text(delta, "signature");
     const char *json = check_text(delta, "partial_json");
     bool of_text = strcmp(of, "text") == 0, of_thinking = strcmp(of, "thinking") == 0;
-    bool is_known = of_text || of_thinking || strstr(of, "tool_") != NULL;
+    bool of_result = strstr(of, "_tool_result") != NULL;
+    bool is_known = of_text || of_thinking || strcmp(of, "tool_use") == 0 ||
+                    strcmp(of, "server_tool_use") == 0 ||
+                    (of_result && (c->trusts_upstream || check_is_ours(c->open)));
     if (strcmp(type, "text_delta") == 0 && of_text && check_that(c, text != NULL, "no text")) {
         check_grow(c, "text", text);
     } else if (strcmp(type, "thinking_delta") == 0 && of_thinking &&
