@@ -183,6 +183,11 @@ static inline bool check_is_ours(const cJSON *block)
            (of != NULL && strncmp(of, "srvtoolu_sg", 11) == 0);
 }
 
+static inline bool check_is_call(const char *type)
+{
+    return strcmp(type, "tool_use") == 0 || strcmp(type, "server_tool_use") == 0;
+}
+
 /* `streamed`: as it begins, with nothing in what grows. */
 static inline void check_block(struct checker *c, const cJSON *block, bool streamed)
 {
@@ -200,7 +205,7 @@ static inline void check_block(struct checker *c, const cJSON *block, bool strea
         const char *text = check_text(block, "thinking");
         check_that(c, text != NULL, "a thinking block without thinking");
         check_that(c, !streamed || check_is(text, ""), "thinking in the start of its block");
-    } else if (strcmp(type, "tool_use") == 0 || strcmp(type, "server_tool_use") == 0) {
+    } else if (check_is_call(type)) {
         bool strict = c->trusts_upstream || type[0] == 't' || check_is_ours(block);
         check_that(c, !strict || check_has_text(block, "id"), "a call without id");
         check_that(c, !strict || check_has_text(block, "name"), "a call without name");
@@ -274,8 +279,8 @@ static inline void check_delta(struct checker *c, const cJSON *event)
     const char *json = check_text(delta, "partial_json");
     bool of_text = strcmp(of, "text") == 0, of_thinking = strcmp(of, "thinking") == 0;
     bool of_result = strstr(of, "_tool_result") != NULL;
-    bool is_known = of_text || of_thinking || strcmp(of, "tool_use") == 0 ||
-                    strcmp(of, "server_tool_use") == 0 ||
+    bool of_call = check_is_call(of);
+    bool is_known = of_text || of_thinking || of_call ||
                     (of_result && (c->trusts_upstream || check_is_ours(c->open)));
     if (strcmp(type, "text_delta") == 0 && of_text && check_that(c, text != NULL, "no text")) {
         check_grow(c, "text", text);
@@ -287,7 +292,7 @@ static inline void check_delta(struct checker *c, const cJSON *event)
         check_grow(c, "signature", signature);
     } else if (strcmp(type, "citations_delta") == 0 && of_text) {
         check_that(c, cJSON_IsObject(check_item(delta, "citation")), "no citation");
-    } else if (strcmp(type, "input_json_delta") == 0 && strstr(of, "tool_use") != NULL &&
+    } else if (strcmp(type, "input_json_delta") == 0 && of_call &&
                check_that(c, json != NULL, "no partial_json")) {
         check_input_piece(c, json);
     } else {
@@ -305,7 +310,7 @@ static inline void check_stop_block(struct checker *c, const cJSON *event)
                    check_item(event, "index")->valuedouble == (double)(c->blocks - 1),
                "a stop of another block");
     const char *type = check_text(c->open, "type");
-    if (type != NULL && strstr(type, "tool_use") != NULL && c->input.len > 0) {
+    if (type != NULL && check_is_call(type) && c->input.len > 0) {
         cJSON *input = cJSON_ParseWithOpts(c->input.data, NULL, true);
         c->input_is_bad = c->input_is_bad || !cJSON_IsObject(input);
         if (input != NULL) {
