@@ -12,6 +12,7 @@
 
 struct checker {
     bool trusts_upstream; /* blocks that are not ours have all that they should have */
+    const char *pending;  /* the call of an earlier answer whose result begins this one, or NULL */
     char problem[200];
     bool started, ended, stopped, failed;
     cJSON *message, *content;
@@ -120,7 +121,7 @@ static inline void check_hits(struct checker *c, const cJSON *content)
 static inline void check_pair(struct checker *c, const char *id)
 {
     const cJSON *block;
-    size_t calls = 0, results = 0;
+    size_t calls = check_is(c->pending, id), results = 0;
     cJSON_ArrayForEach(block, c->content)
     {
         calls += check_is(check_text(block, "type"), "server_tool_use") &&
