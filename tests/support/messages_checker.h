@@ -177,11 +177,17 @@ static inline bool check_is_empty_object(const cJSON *item)
     return cJSON_IsObject(item) && item->child == NULL;
 }
 
+/* A mark of ours and 32 digits: upstreams that say "srvtoolu_sg" do not count. */
+static inline bool check_is_our_id(const char *id)
+{
+    return id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0 && strlen(id) == 43 &&
+           strspn(id + 11, "0123456789abcdef") == 32;
+}
+
 static inline bool check_is_ours(const cJSON *block)
 {
-    const char *id = check_text(block, "id"), *of = check_text(block, "tool_use_id");
-    return (id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0) ||
-           (of != NULL && strncmp(of, "srvtoolu_sg", 11) == 0);
+    return check_is_our_id(check_text(block, "id")) ||
+           check_is_our_id(check_text(block, "tool_use_id"));
 }
 
 static inline bool check_is_call(const char *type)
