@@ -66,25 +66,26 @@ enum messages_block_kind {
     MESSAGES_OTHER
 };
 
-enum messages_piece { /* what grows in a block */
-                      MESSAGES_PIECE_CITATION,
-                      MESSAGES_PIECE_TEXT,
-                      MESSAGES_PIECE_THINKING,
-                      MESSAGES_PIECE_SIGNATURE,
-                      MESSAGES_PIECE_INPUT,
-                      MESSAGES_PIECES
+/* What grows in a block. */
+enum messages_piece {
+    MESSAGES_PIECE_CITATION,
+    MESSAGES_PIECE_TEXT,
+    MESSAGES_PIECE_THINKING,
+    MESSAGES_PIECE_SIGNATURE,
+    MESSAGES_PIECE_INPUT,
+    MESSAGES_PIECES
 };
 
-struct messages_input { /* follows a call's arguments: what of them the client gets */
+/* Follows a call's arguments: what of them the client gets. */
+struct messages_input {
     bool begun, ended, in_string, escaped;
     unsigned depth;
 };
 
 struct messages_block {
     enum messages_block_kind kind;
-    struct str
-        original;   /* the whole block as it came, where it came so; lives as long as the turn */
-    struct buf raw; /* the block with all that grows taken out */
+    struct str original;               /* the whole block as it came, if it came so; the turn's */
+    struct buf raw;                    /* the block with all that grows taken out */
     struct buf grown[MESSAGES_PIECES]; /* inner text; of citations the elements, with commas */
     size_t given[MESSAGES_PIECES];     /* bytes of it that the client has */
     bool input_came_whole;             /* … with the start of the block; pieces would win */
@@ -125,10 +126,8 @@ struct messages_turn {
     struct surface_call *ours;
     struct messages_block **our_blocks;
     size_t ours_count;
-    struct buf
-        assistant; /* its message as it goes up, behind a comma; empty: the client's body has it */
-    struct str
-        results_before; /* results of the client's body that stand in one message with its own */
+    struct buf assistant;      /* its message, behind a comma; empty: the client's body has it */
+    struct str results_before; /* of the client's body, in one message with its own */
     struct surface_usage used;
 };
 
@@ -149,7 +148,6 @@ struct messages {
     struct buf id, model; /* raw, of the first turn */
     struct buf content;   /* of a JSON answer: blocks with commas */
     size_t blocks_given;  /* begun at the client */
-    size_t client_calls;  /* given */
     size_t searches;      /* that ran */
     struct buf usage;     /* the sum, raw */
     struct surface_usage used;

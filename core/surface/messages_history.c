@@ -205,17 +205,6 @@ static void pending_read(struct past *past)
 
 /* ---- all ---- */
 
-static bool runs_code(const struct tool_set *set)
-{
-    for (size_t i = 0; i < set->offers_count; i++) {
-        const struct messages_kind *kind = messages_kind_of(set->offers[i].hosted);
-        if (set->shown[i].shown && kind != NULL && strcmp(kind->tool, "code_execution") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Files that the client put somewhere, for code to find: here it would not find them. */
 static int uploads_check(const struct past *past, struct json_value message, struct sg_error *err)
 {
@@ -242,7 +231,8 @@ int messages_history_read(struct messages_request *request, struct arena *arena,
     struct json_value messages = request->messages->value, element;
     struct past past = {.request = request, .arena = arena};
     bool ours = holds(messages.raw, "\"" MESSAGES_MARK);
-    bool uploads = runs_code(&request->set) && holds(messages.raw, "\"container_upload\"");
+    bool uploads =
+        messages_kinds_run_code(&request->set) && holds(messages.raw, "\"container_upload\"");
     struct json_walk walk = json_walk_of(messages);
     request->edits.arena = arena;
     request->messages_empty = !json_walk_element(&walk, &element);

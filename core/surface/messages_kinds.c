@@ -19,8 +19,6 @@ enum {
 
 #define EDIT_TYPE "application/vnd.sandgate.edit+json"
 
-const char *const messages_kinds_always[] = {"code_interpreter", NULL};
-
 /* ---- code and shell ---- */
 
 static void output_put(const struct surface_output *output, bool errors, struct buf *out)
@@ -319,6 +317,23 @@ const struct messages_kind *messages_kind_named(struct str block)
         }
     }
     return NULL;
+}
+
+bool messages_kinds_run_code(const struct tool_set *set)
+{
+    for (size_t i = 0; i < set->offers_count; i++) {
+        const struct messages_kind *kind = messages_kind_of(set->offers[i].hosted);
+        if (set->shown[i].shown && kind != NULL && strcmp(kind->tool, "code_execution") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *const *messages_kinds_always(const struct tool_set *set)
+{
+    static const char *const python[] = {"code_interpreter", NULL}, *const none[] = {NULL};
+    return messages_kinds_run_code(set) ? none : python;
 }
 
 /* ---- versions ---- */

@@ -26,8 +26,10 @@ const struct messages_kind *messages_kind_named(struct str block); /* NULL: none
 int messages_kind_offers(const struct tool_set *, struct str type, const char *where,
                          int ret_offers[2], struct sg_error *err);
 
-/* The kinds that are offered to clients that name no tool; ended by NULL. */
-extern const char *const messages_kinds_always[];
+/* Is a tool shown that runs code? */
+bool messages_kinds_run_code(const struct tool_set *);
+/* The kinds that are offered to clients that name none; ended by NULL. */
+const char *const *messages_kinds_always(const struct tool_set *);
 
 /* The block of a result. */
 void messages_kind_result_put(const struct messages_kind *, const char *id,

@@ -68,7 +68,7 @@ int messages_tools_read(struct messages_request *request, const struct surface_i
     }
     tools_mark_named(&request->set);
     if (!messages_choice_refuses(request->choice.member)) {
-        tools_mark_always(&request->set, messages_kinds_always);
+        tools_mark_always(&request->set, messages_kinds_always(&request->set));
     }
     return SG_OK;
 }

@@ -259,8 +259,9 @@ static int event_take(void *context, struct sse_event event, struct sg_error *er
     if (turn->done) {
         return SG_OK;
     }
-    if (str_is(str_trim(event.data), "[DONE]")) {
-        turn->done = true;
+    struct str data = str_trim(event.data);
+    turn->done = str_is(data, "[DONE]");
+    if (turn->done || data.len == 0 || str_is(event.name, "ping")) {
         return SG_OK;
     }
     feeding->arena = arena_new(0);

@@ -12,6 +12,7 @@
 
 struct checker {
     bool trusts_upstream; /* blocks that are not ours have all that they should have */
+    const char *pending;  /* the call of an earlier answer whose result begins this one, or NULL */
     char problem[200];
     bool started, ended, stopped, failed;
     cJSON *message, *content;
@@ -120,7 +121,7 @@ static inline void check_hits(struct checker *c, const cJSON *content)
 static inline void check_pair(struct checker *c, const char *id)
 {
     const cJSON *block;
-    size_t calls = 0, results = 0;
+    size_t calls = check_is(c->pending, id), results = 0;
     cJSON_ArrayForEach(block, c->content)
     {
         calls += check_is(check_text(block, "type"), "server_tool_use") &&
@@ -176,11 +177,22 @@ static inline bool check_is_empty_object(const cJSON *item)
     return cJSON_IsObject(item) && item->child == NULL;
 }
 
+/* A mark of ours and 32 digits: upstreams that say "srvtoolu_sg" do not count. */
+static inline bool check_is_our_id(const char *id)
+{
+    return id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0 && strlen(id) == 43 &&
+           strspn(id + 11, "0123456789abcdef") == 32;
+}
+
 static inline bool check_is_ours(const cJSON *block)
 {
-    const char *id = check_text(block, "id"), *of = check_text(block, "tool_use_id");
-    return (id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0) ||
-           (of != NULL && strncmp(of, "srvtoolu_sg", 11) == 0);
+    return check_is_our_id(check_text(block, "id")) ||
+           check_is_our_id(check_text(block, "tool_use_id"));
+}
+
+static inline bool check_is_call(const char *type)
+{
+    return strcmp(type, "tool_use") == 0 || strcmp(type, "server_tool_use") == 0;
 }
 
 /* `streamed`: as it begins, with nothing in what grows. */
@@ -200,7 +212,7 @@ static inline void check_block(struct checker *c, const cJSON *block, bool strea
         const char *text = check_text(block, "thinking");
         check_that(c, text != NULL, "a thinking block without thinking");
         check_that(c, !streamed || check_is(text, ""), "thinking in the start of its block");
-    } else if (strcmp(type, "tool_use") == 0 || strcmp(type, "server_tool_use") == 0) {
+    } else if (check_is_call(type)) {
         bool strict = c->trusts_upstream || type[0] == 't' || check_is_ours(block);
         check_that(c, !strict || check_has_text(block, "id"), "a call without id");
         check_that(c, !strict || check_has_text(block, "name"), "a call without name");
@@ -273,7 +285,10 @@ static inline void check_delta(struct checker *c, const cJSON *event)
     const char *signature = check_text(delta, "signature");
     const char *json = check_text(delta, "partial_json");
     bool of_text = strcmp(of, "text") == 0, of_thinking = strcmp(of, "thinking") == 0;
-    bool is_known = of_text || of_thinking || strstr(of, "tool_") != NULL;
+    bool of_result = strstr(of, "_tool_result") != NULL;
+    bool of_call = check_is_call(of);
+    bool is_known = of_text || of_thinking || of_call ||
+                    (of_result && (c->trusts_upstream || check_is_ours(c->open)));
     if (strcmp(type, "text_delta") == 0 && of_text && check_that(c, text != NULL, "no text")) {
         check_grow(c, "text", text);
     } else if (strcmp(type, "thinking_delta") == 0 && of_thinking &&
@@ -284,7 +299,7 @@ static inline void check_delta(struct checker *c, const cJSON *event)
         check_grow(c, "signature", signature);
     } else if (strcmp(type, "citations_delta") == 0 && of_text) {
         check_that(c, cJSON_IsObject(check_item(delta, "citation")), "no citation");
-    } else if (strcmp(type, "input_json_delta") == 0 && strstr(of, "tool_use") != NULL &&
+    } else if (strcmp(type, "input_json_delta") == 0 && of_call &&
                check_that(c, json != NULL, "no partial_json")) {
         check_input_piece(c, json);
     } else {
@@ -302,7 +317,7 @@ static inline void check_stop_block(struct checker *c, const cJSON *event)
                    check_item(event, "index")->valuedouble == (double)(c->blocks - 1),
                "a stop of another block");
     const char *type = check_text(c->open, "type");
-    if (type != NULL && strstr(type, "tool_use") != NULL && c->input.len > 0) {
+    if (type != NULL && check_is_call(type) && c->input.len > 0) {
         cJSON *input = cJSON_ParseWithOpts(c->input.data, NULL, true);
         c->input_is_bad = c->input_is_bad || !cJSON_IsObject(input);
         if (input != NULL) {

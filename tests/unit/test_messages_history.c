@@ -305,7 +305,8 @@ static void calls_left_at_the_end_are_run_first_and_their_results_begin_the_answ
                                                                                       "two") "]") "]" UP_TOOLS);
     bench_turn(&b, START TEXT("0", "Done.") END("end_turn"));
     surface_messages.finish(b.exchange, STR(""), &b.out, &b.err);
-    /* The checker knows of no call in front of the result: only its place is looked at. */
+    CHECKER_CLEANUP struct checker checker = {.trusts_upstream = true, .pending = OURS("2")};
+    CU_ASSERT_PTR_NULL(check_stream(&checker, buf_str(&b.out), false));
     expect_part(b.out.data,
                 "event: content_block_start\ndata: {\"type\":\"content_block_start\","
                 "\"index\":0,\"content_block\":{\"type\":\"code_execution_tool_result\","

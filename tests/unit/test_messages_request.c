@@ -168,6 +168,11 @@ static void always_offers_python_alone(void)
     bench_open(&b, HEAD USER "}");
     expect_text(bench_request(&b), HEAD USER ",\"tools\":[" PYTHON_DEFINITION "]}");
     CU_ASSERT_FALSE(bench_looks_for(&b, HEAD USER ",\"tool_choice\":{\"type\":\"none\"}}"));
+    bench_clear(&b);
+    b = bench_new(0);
+    b.offers[0].always = true; /* but not to one that has a shell */
+    bench_open(&b, HEAD USER ",\"tools\":[" SHELL_TOOL "]}");
+    expect_part(bench_request(&b), "\"tools\":[" SHELL_DEFINITION "," EDITOR_DEFINITION "]}");
 }
 
 static void an_offer_without_a_kind_is_there_too(void)

@@ -31,7 +31,8 @@
     BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_01\",\"name\":\"web_fetch\","      \
                "\"input\":{},\"caller\":{\"type\":\"direct\"}}")                                   \
     INPUT("0", "{\\\"url\\\":")                                                                    \
-    INPUT("0", "\\\"u\\\"}") STOP("0")                                                             \
+    INPUT("0", "\\\"u\\\"}")                                                                       \
+    STOP("0")                                                                                      \
         BLOCK("1", "{\"type\":\"new_result\",\"tool_use_id\":\"srvtoolu_01\",\"content\":[1.0]}")  \
             STOP("1") TEXT("2", "\\u00e4 9007199254740993")                                        \
                 EVENT("message_delta", ", \"delta\":{\"stop_reason\":\"pause_turn\","              \

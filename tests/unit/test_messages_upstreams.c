@@ -70,9 +70,10 @@ static void lines_may_end_in_any_way_and_names_be_missing(void)
                 "data: {\"type\":\"content_block_stop\",\"index\":0}\r\n\r\n" RUN_1 EVENT(
                     "ping", "") END("tool_use") "data: [DONE]\n\n",
                 PUBLISHED);
-    expect_same("event: ping\ndata: {\"type\":\"ping\"}\n\n" START EVENT("ping", "") TEXT("0", "hi")
-                    EVENT("ping", "") RUN_1 EVENT("new_event", ",\"x\":1") END("tool_use"),
-                PUBLISHED);
+    expect_same(
+        "event: ping\ndata:\n\nevent: ping\ndata: pong\n\ndata: \n\n" START EVENT("ping", "")
+            TEXT("0", "hi") EVENT("ping", "") RUN_1 EVENT("new_event", ",\"x\":1") END("tool_use"),
+        PUBLISHED);
     expect_same(START "event: content_block_start\ndata: {\"index\":0,\ndata: "
                       "\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\","
                       "\"text\":\"\"}}\n\n" TEXT_DELTA("0", "hi") STOP("0") RUN_1 END("tool_use"),
