@@ -213,12 +213,13 @@ static inline void check_block(struct checker *c, const cJSON *block, bool strea
         check_that(c, text != NULL, "a thinking block without thinking");
         check_that(c, !streamed || check_is(text, ""), "thinking in the start of its block");
     } else if (check_is_call(type)) {
-        bool strict = c->trusts_upstream || type[0] == 't' || check_is_ours(block);
+        bool whole = c->trusts_upstream || check_is_ours(block);
+        bool strict = whole || type[0] == 't';
         check_that(c, !strict || check_has_text(block, "id"), "a call without id");
         check_that(c, !strict || check_has_text(block, "name"), "a call without name");
         check_that(c, streamed ? check_is_empty_object(input) : cJSON_IsObject(input),
                    "a call whose input does not begin as {}");
-        check_that(c, !strict || caller == NULL || check_has_text(caller, "type"),
+        check_that(c, !whole || caller == NULL || check_has_text(caller, "type"),
                    "a caller without type");
     } else if (strstr(type, "_tool_result") != NULL &&
                (c->trusts_upstream || check_is_ours(block))) {
