@@ -53,6 +53,8 @@ struct loop_config {
     int64_t keep_alive_ms;
 };
 
+enum other_tools { OTHER_TOOLS_PASS, OTHER_TOOLS_DROP, OTHER_TOOLS_REJECT };
+
 struct upstream { /* one entry of `upstreams:` */
     const char *name;
     const char *base_url; /* NULL for a plugin's; without a slash at its end */
@@ -61,8 +63,9 @@ struct upstream { /* one entry of `upstreams:` */
     const char *const *surfaces; /* empty: all */
     bool replay;                 /* `stream: replay`: cannot stream with tools */
     bool last_removes;           /* `last_turn: remove`: ignores tool choice none */
-    bool encrypted_reasoning;    /* asked for on responses */
-    bool usage_last;             /* `usage: last`: clients are told the last turn's, not the sum */
+    enum other_tools other_tools;
+    bool encrypted_reasoning; /* asked for on responses */
+    bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
     struct instance *instance; /* of an upstream plugin, or NULL */
 };

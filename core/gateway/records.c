@@ -59,7 +59,7 @@ static bool memory_keep(void *context, const struct str *ids, size_t count, stru
     if (parks) {
         lease_park(r->lease, LIMIT_PARK_MS); /* before the client can know of it */
     }
-    if (r->lease != NULL && r->session_id.len == 0 && lease_stays_ms(r->lease) > 0) {
+    if (r->lease != NULL && r->session_id.len == 0) { /* one that ends is a loss to be told */
         input.container_id = str_of(lease_container_id(r->lease));
     }
     bool is_kept = records_keep(r->gateway->records, &input, clock_ms());
@@ -81,6 +81,7 @@ static bool memory_resume(void *context, struct str id)
     }
     struct acquire want = {.identity = r->identity,
                            .container_id = container_id,
+                           .is_parked = true,
                            .sandbox =
                                &r->gateway->config->sandboxes[0], /* the container's counts */
                            .request_id = r->id,

@@ -83,7 +83,10 @@ static int request_serve_model(struct request *r, struct sg_error *err)
                                       .offers_count = r->offers_count,
                                       .memory = &r->memory,
                                       .store = &r->store};
-        rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
+        rc = other_tools_judge(r, err);
+        if (rc == 0) {
+            rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
+        }
     }
     if (rc == 0) {
         rc = body_cut_control_keys(r, intercepted, err);

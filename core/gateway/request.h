@@ -129,6 +129,9 @@ int stored_check(struct request *, const struct json_text *body, struct sg_error
 /* … of the first turn of an intercepted request: what goes up of it. */
 int stored_check_turn(struct request *, struct str turn, struct sg_error *err);
 
+/* other_tools.c: hosted tools that nobody here answers, as the upstream's configuration wants it. */
+int other_tools_judge(struct request *, struct sg_error *err);
+
 /* relayed_ids.c */
 /* Did the request's upstream give something with this id to the request's identity? */
 bool relayed_id_is_own(struct request *, struct str id);

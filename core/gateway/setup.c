@@ -157,6 +157,10 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                                   .surfaces = text.surfaces,
                                   .replay = strcmp(text.stream, "replay") == 0,
                                   .last_removes = strcmp(text.last_turn, "remove") == 0,
+                                  .other_tools =
+                                      strcmp(text.other_tools, "drop") == 0     ? OTHER_TOOLS_DROP
+                                      : strcmp(text.other_tools, "reject") == 0 ? OTHER_TOOLS_REJECT
+                                                                                : OTHER_TOOLS_PASS,
                                   .encrypted_reasoning = text.encrypted_reasoning,
                                   .usage_last = strcmp(text.usage, "last") == 0,
                                   .connect_ms = text.connect_ms,

@@ -45,6 +45,13 @@ const struct sg_option upstream_options[] = {
      .def = "none",
      .choices = "none|remove",
      .help = "How the last turn is kept free of calls: tool choice none, or without our tools."},
+    {.name = "other_tools",
+     .type = SG_CHOICE,
+     SG_FIELD(struct upstream_text, other_tools),
+     .def = "pass",
+     .choices = "pass|drop|reject",
+     .help = "Tools that are no functions and that nobody here answers: they go up, go out, or are "
+             "refused."},
     {.name = "encrypted_reasoning",
      .type = SG_BOOL,
      SG_FIELD(struct upstream_text, encrypted_reasoning),

@@ -204,10 +204,15 @@ static int acquire_by_id(struct lease *lease, const struct acquire *acquire, str
     struct table_reply reply;
     registry_lock(registry);
     bool was_parked = parked_take(registry, identity, container_id);
-    bool found = !registry->is_stopping && (!acquire->is_parked || was_parked) &&
+    bool found = !registry->is_stopping &&
                  registry->table->ops->acquire_id(registry->table, container_id, identity, &reply);
+    struct container *container = found ? reply.local : NULL;
+    if (found && acquire->is_parked && !was_parked && container->leases > 0) {
+        CHECK(
+            registry->table->ops->release(registry->table, &reply.ref, registry_expiry(registry)));
+        found = false; /* somebody has it */
+    }
     if (found) {
-        struct container *container = reply.local;
         container->leases++;
         lease->is_session = container->is_session;
         lease->sandbox = container->sandbox;

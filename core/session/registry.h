@@ -55,7 +55,7 @@ struct acquire {
     struct str identity;
     struct str session_id;   /* empty: an ephemeral container, ended with its lease */
     struct str container_id; /* not empty: that container of the identity, and no other */
-    bool is_parked;          /* only if it is parked; it is no longer then, so that one gets it */
+    bool is_parked; /* only if it waits: parked (no longer then, so that one gets it) or idle */
     const struct sandbox *sandbox;
     const char *
         new_id; /* of registry_reserve_id(): a container that is made for it gets this one; NULL: one of its
@@ -84,7 +84,7 @@ int registry_acquire(struct registry *, const struct acquire *, struct lease **r
 void lease_keep(struct lease *, int64_t keep_ms);
 
 /* An ephemeral container waits for the request that continues this one: for so long after its last lease was given
- * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id; with `is_parked` only then. 0: it
+ * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id. 0: it
  * does not wait any more. Of a session's nothing changes. */
 void lease_park(struct lease *, int64_t park_ms);
 

@@ -141,6 +141,7 @@ const struct surface surface_chat = {
     .name = "chat",
     .path = "/chat/completions",
     .looks_for = chat_looks_for,
+    .answers = openai_offers_answer,
     .open = chat_open,
     .free = chat_free,
     .wants_stream = chat_wants_stream,

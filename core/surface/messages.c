@@ -20,6 +20,16 @@ const struct messages *messages_of_const(const struct surface_exchange *exchange
     return m;
 }
 
+/* A type that is written wrong is ours to refuse. */
+static bool messages_offers_answer(const struct surface_offer *offers, size_t count,
+                                   struct str type)
+{
+    const struct tool_set set = {.offers = offers, .offers_count = count};
+    struct sg_error ignored;
+    int found[2];
+    return messages_kind_offers(&set, type, "", found, &ignored) != SG_OK || found[0] >= 0;
+}
+
 static int messages_looks_for(const struct surface_input *input, struct arena *arena, bool *ret,
                               struct sg_error *err)
 {
@@ -60,6 +70,17 @@ static void pending_begin(struct messages *m)
     m->last = turn;
 }
 
+/* Blocks do not carry their container: it is found by the newest call, where the client does not name it. */
+static void container_take_up(const struct messages *m)
+{
+    struct str newest = m->request.container.id.len > 0 || m->memory == NULL
+                            ? (struct str){0}
+                            : messages_history_newest(&m->request);
+    if (newest.len > 0) {
+        (void)m->memory->resume(m->memory->context, newest); /* without it there is a new one */
+    }
+}
+
 static int messages_open(const struct surface_input *input, struct arena *arena,
                          struct surface_exchange **ret, struct sg_error *err)
 {
@@ -80,7 +101,9 @@ static int messages_open(const struct surface_input *input, struct arena *arena,
     m->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
     m->used = (struct surface_usage){-1, -1, -1};
     m->content.max = LIMIT_BODY_BYTES;
+    m->memory = input->memory;
     pending_begin(m);
+    container_take_up(m);
     *ret = (struct surface_exchange *)m;
     return SG_OK;
 }
@@ -145,6 +168,7 @@ const struct surface surface_messages = {
     .name = "messages",
     .path = "/messages",
     .looks_for = messages_looks_for,
+    .answers = messages_offers_answer,
     .open = messages_open,
     .free = messages_free,
     .wants_stream = messages_wants_stream,

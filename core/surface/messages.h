@@ -137,6 +137,8 @@ struct messages {
     struct str answer_id;
     bool usage_last;
     const struct surface_container_source *container; /* NULL: none is shown */
+    const struct surface_memory *memory;              /* NULL: nothing is remembered */
+    char last_run[MESSAGES_ID_BYTES]; /* the id of the newest call that ran; "": none did */
     struct messages_request request;
     struct messages_turn *turn; /* the one that is read */
     struct messages_turn *last; /* the last whole one */
@@ -172,6 +174,8 @@ void messages_choice_edit(struct body_edit *, const struct messages_request *,
 bool messages_history_is_ours(const struct messages_request *);
 /* Notes as edits what becomes of blocks that we made, and what is to be run first. */
 int messages_history_read(struct messages_request *, struct arena *, struct sg_error *err);
+/* The id of the newest call of ours that it shows; empty: none. */
+struct str messages_history_newest(const struct messages_request *);
 
 /* ---- messages_body.c ---- */
 int messages_turn_request(struct surface_exchange *, const struct surface_turn_options *,

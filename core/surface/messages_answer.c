@@ -243,6 +243,7 @@ void messages_call_end(struct surface_exchange *exchange, size_t i,
     block->has_result = true;
     if (result->status != SURFACE_CALL_NOT_RUN) {
         m->ran = true;
+        memcpy(m->last_run, block->shown_id, sizeof m->last_run);
         m->searches += block->native != NULL && block->native->is_search;
     }
     result_show(m, block, result, out);
@@ -454,10 +455,20 @@ static void answer_author(struct messages *m, struct arena *arena, struct buf *o
     (void)buf_putc(out, '}');
 }
 
+/* So that the next request finds the container by what it shows of this answer. */
+static void container_keep(const struct messages *m)
+{
+    struct str id = str_of(m->last_run);
+    if (m->memory != NULL && id.len > 0) {
+        (void)m->memory->keep(m->memory->context, &id, 1, STR("{}"), false); /* it is small */
+    }
+}
+
 int messages_finish(struct surface_exchange *exchange, struct str closing, struct buf *out,
                     struct sg_error *err)
 {
     struct messages *m = messages_of(exchange);
+    container_keep(m);
     struct arena *scratch = arena_new(0);
     messages_start_give(m, NULL, scratch, out);
     unrun_show(m, strcmp(stop_reason(m), "max_tokens") == 0, out);

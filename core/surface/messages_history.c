@@ -23,6 +23,21 @@ bool messages_history_is_ours(const struct messages_request *request)
            holds(messages->value.raw, "\"" MESSAGES_MARK);
 }
 
+struct str messages_history_newest(const struct messages_request *request)
+{
+    struct str raw = request->messages->value.raw, mark = STR("\"" MESSAGES_MARK);
+    size_t id_len = MESSAGES_ID_BYTES - 1;
+    for (size_t at = raw.len; at-- > 1;) {
+        bool is_id = raw.len - at > id_len + 1 && raw.data[at] == '"' && raw.data[at - 1] != '\\' &&
+                     memcmp(raw.data + at, mark.data, mark.len) == 0 &&
+                     raw.data[at + 1 + id_len] == '"';
+        if (is_id) {
+            return (struct str){raw.data + at + 1, id_len};
+        }
+    }
+    return (struct str){0};
+}
+
 /* ---- what follows a message with calls of ours ---- */
 
 /* Results of the message before that stand at the beginning of this one, as after a pause. */

@@ -28,6 +28,16 @@ bool openai_offer_answers(const struct surface_offer *offer, struct str type)
            (str_is(type, "browser_search") || str_starts(type, STR("web_search_")));
 }
 
+bool openai_offers_answer(const struct surface_offer *offers, size_t count, struct str type)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (openai_offer_answers(&offers[i], type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The shown offer that a hosted type, or the name of one, means. */
 static int shown_find(const struct tool_set *set, struct str name)
 {

@@ -28,6 +28,8 @@ struct tool_choice {
 
 /* Is this tool type, or name of a hosted tool, one that the offer answers, in the words of OpenAI's two forms? */
 bool openai_offer_answers(const struct surface_offer *, struct str type);
+/* … is there one among them? */
+bool openai_offers_answer(const struct surface_offer *, size_t count, struct str type);
 /* The kinds that the OpenAI forms have native shapes for, ended by NULL. */
 extern const char *const openai_kinds[];
 

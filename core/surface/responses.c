@@ -129,6 +129,7 @@ const struct surface surface_responses = {
     .name = "responses",
     .path = "/responses",
     .looks_for = responses_looks_for,
+    .answers = openai_offers_answer,
     .open = responses_open,
     .free = responses_free,
     .wants_stream = responses_wants_stream,

@@ -146,6 +146,9 @@ struct surface {
      * with n > 1. */
     int (*looks_for)(const struct surface_input *, struct arena *, bool *ret, struct sg_error *err);
 
+    /* Does one of the offers answer tools of this type, as this surface writes types? */
+    bool (*answers)(const struct surface_offer *, size_t count, struct str type);
+
     int (*open)(const struct surface_input *, struct arena *, struct surface_exchange **ret,
                 struct sg_error *err);
     void (*free)(struct surface_exchange *); /* NULL is fine */

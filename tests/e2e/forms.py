@@ -239,9 +239,7 @@ class Messages(Form):
         results = [{"type": "tool_result", "tool_use_id": call[0], "content": result} for call in told.calls]
         asked = [{"type": "text", "text": text}] if text else []
         more = [{"role": "assistant", "content": told.final["content"]}, {"role": "user", "content": [*results, *asked]}]
-        container = told.final.get("container")
-        named = {"container": container["id"]} if container else {}
-        return {**body, "messages": [*body["messages"], *more], **named}
+        return {**body, "messages": [*body["messages"], *more]}
 
     def metadata(self, session):
         return {"session_id": session, "user_id": "u"}  # nothing else is this API's
