@@ -231,8 +231,8 @@ static void what_is_no_record_is_refused(void)
                                         "{}",
                                         "{\"v\":2}",
                                         "nonsense",
-                                        "{\"v\":1,\"response\":{},\"input\":[],\"input_ids\":[],"
-                                        "\"previous\":null,\"calls\":{}}"};
+                                        ("{\"v\":1,\"response\":{},\"input\":[],\"input_ids\":[],"
+                                         "\"previous\":null,\"calls\":{}}")};
     struct arena *arena = arena_new(0);
     struct responses_record record;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
