@@ -9,6 +9,7 @@
  *       [--once]          each connection sends --ids requests and then none; the measured time ends with the last
  *       [--ids N]         "%%%%%%%%" in the body is a number below N; no two connections share one
  *       [--header "A: B"] …, further headers
+ *       [--path P]        instead of /v1/chat/completions
  *
  * Prints "begin" and "end" around the measured time, then one line of JSON. Errors count from the first connection on:
  * connections that fail or break, answers other than 200, what is no HTTP. Times of answers are those of answers that
@@ -39,9 +40,10 @@ static struct {
     int port, connections, ids;
     double seconds, ramp, warm, drain;
     bool cut, once;
-    const char *body_path;
+    const char *body_path, *path;
     char headers[4096];
-} settings = {.connections = 1, .seconds = 1, .warm = 0.3, .drain = 10};
+} settings = {
+    .path = "/v1/chat/completions", .connections = 1, .seconds = 1, .warm = 0.3, .drain = 10};
 
 enum phase { PHASE_RAMP, PHASE_MEASURED, PHASE_DRAIN };
 
@@ -471,15 +473,15 @@ static void request_make(void)
 {
     size_t body_len;
     char *body = file_read(settings.body_path, &body_len);
-    size_t size = sizeof settings.headers + 256 + body_len;
+    size_t size = sizeof settings.headers + strlen(settings.path) + 256 + body_len;
     load.request = malloc(size);
     if (load.request == NULL) {
         abort();
     }
     int head = snprintf(load.request, size,
-                        "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
+                        "POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
                         "Content-Type: application/json\r\n%sContent-Length: %zu\r\n\r\n",
-                        settings.port, settings.headers, body_len);
+                        settings.path, settings.port, settings.headers, body_len);
     memcpy(load.request + head, body, body_len);
     load.request_len = (size_t)head + body_len;
     const char *mark = memmem(load.request, load.request_len, ID_MARK, ID_DIGITS);
@@ -493,13 +495,19 @@ static void header_add(const char *header)
     snprintf(settings.headers + len, sizeof settings.headers - len, "%s\r\n", header);
 }
 
-static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},    {"body", required_argument, NULL, 'b'},
-    {"ids", required_argument, NULL, 'i'},     {"connections", required_argument, NULL, 'n'},
-    {"seconds", required_argument, NULL, 's'}, {"ramp", required_argument, NULL, 'r'},
-    {"warm", required_argument, NULL, 'w'},    {"drain", required_argument, NULL, 'd'},
-    {"header", required_argument, NULL, 'h'},  {"cut", no_argument, NULL, 'c'},
-    {"once", no_argument, NULL, 'o'},          {0}};
+static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                        {"body", required_argument, NULL, 'b'},
+                                        {"ids", required_argument, NULL, 'i'},
+                                        {"connections", required_argument, NULL, 'n'},
+                                        {"seconds", required_argument, NULL, 's'},
+                                        {"ramp", required_argument, NULL, 'r'},
+                                        {"warm", required_argument, NULL, 'w'},
+                                        {"drain", required_argument, NULL, 'd'},
+                                        {"header", required_argument, NULL, 'h'},
+                                        {"cut", no_argument, NULL, 'c'},
+                                        {"path", required_argument, NULL, 'u'},
+                                        {"once", no_argument, NULL, 'o'},
+                                        {0}};
 
 static bool setting_take(int letter, const char *value)
 {
@@ -530,6 +538,9 @@ static bool setting_take(int letter, const char *value)
         return true;
     case 'h':
         header_add(value);
+        return true;
+    case 'u':
+        settings.path = value;
         return true;
     case 'c':
         return settings.cut = true;

@@ -16,6 +16,7 @@ from servers import Failed, probe
 
 WAITING = 9500
 STREAMS = 500
+FORM_STREAMS = 100
 DESCRIPTORS_NEEDED = 2 * WAITING + 600  # of the server: the connections of clients and upstream
 DESCRIPTORS_WANTED = 24_000  # from 7/8 of its limit on sandgate closes idle connections: measured with room above that
 BODY_KB = (2, 20, 200)
@@ -308,6 +309,36 @@ class Streams(Subject):
         return 5 * (settings.seconds + 1.5)
 
 
+class Forms(Subject):
+    """100 streams at a time of each API form, with a tool offered, so that the gateway reads and writes every event."""
+    name, title = "forms", "100 streams of each API form, a tool offered"
+    FORMS = (("chat", "/v1/chat/completions", "stream", {"messages": True, "tools": TOOLS}),
+             ("responses", "/v1/responses", "stream-responses",
+              {"input": True, "tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}),
+             ("messages", "/v1/messages", "stream-messages",
+              {"messages": True, "max_tokens": 1000, "tools": [{"type": "code_execution_20250522", "name": "code_execution"}]}))
+
+    def prepare(self, lab):
+        sandgate, self.variants = lab.start("sandgate"), []
+        for form, path, model, more in self.FORMS:
+            asked = {key: [{"role": "user", "content": ASK}] if value is True else value for key, value in more.items()}
+            body = write_body(lab, f"form-{form}", {"model": model, "stream": True, **asked})
+            self.variants += [(f"{form}, upstream", path, lab.upstream, body), (form, path, sandgate, body)]
+            if form == "chat" and "nginx" in lab.kinds:
+                self.variants.append(("nginx", path, lab.start("nginx"), body))
+
+    def measure(self, lab, turn):
+        for who, path, server, body in rotated(self.variants, turn):
+            outcome = load_without_errors(lab, server, body, FORM_STREAMS, port=server.stream_port, path=path, ramp=1, cut=True)
+            for which in ("p50", "p99"):
+                self.add(lab, f"first byte, {which}", who, "ms", outcome.time_us("first", which) / 1000)
+            if server is not lab.upstream:
+                self.add(lab, "CPU a chunk", who, "µs", outcome.cpu_each(outcome.chunks))
+
+    def seconds(self, settings):
+        return 7 * (settings.seconds + 1.5)
+
+
 class Waiting(Subject):
     """9,500 connections, each with a request that waits 2–6 s on the upstream and is sent again when it is answered."""
     name, title = "waiting", "9,500 requests waiting 2–6 s on the upstream"
@@ -370,7 +401,7 @@ class Local(Subject):
         return 3
 
 
-SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Waiting, Local)
+SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Waiting, Local)
 
 
 def measure_all(lab, wanted, rounds, say):

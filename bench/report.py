@@ -64,6 +64,10 @@ def first_byte_added(who):
     return lambda get: get("streams", "first byte, p99", who) - get("streams", "first byte, p99", "upstream")
 
 
+def form_first_byte(form):
+    return lambda get: get("forms", "first byte, p99", form) - get("forms", "first byte, p99", f"{form}, upstream")
+
+
 # subject, title, value of a round, limit, unit, which of the rounds' values is held against it
 TARGETS = (
     ("relay", "relay: CPU a request ÷ nginx, 32 connections", cpu_against_nginx(32), 2.6, "", "median"),
@@ -83,6 +87,10 @@ TARGETS = (
     ("streams", "stream: CPU a passed chunk", just("streams", "CPU a chunk", "sandgate"), 10, "µs", "median"),
     ("streams", "the same with a tool offered", just("streams", "CPU a chunk", "sandgate, tool offered"), 10, "µs",
      "median"),
+    *((("forms", f"{form}: p99 of the first byte more than the upstream's, 100 streams", form_first_byte(form), 2.0, "ms", "median"))
+      for form in ("chat", "responses", "messages")),
+    *((("forms", f"{form}: CPU a passed chunk, 100 streams", just("forms", "CPU a chunk", form), 10, "µs", "median"))
+      for form in ("chat", "responses", "messages")),
     ("waiting", "9,500 waiting: errors", just("waiting", "errors", "sandgate"), 0, "", "max"),
     ("waiting", "9,500 waiting: RSS", just("waiting", "RSS at most", "sandgate"), 450, "MB", "max"),
     ("waiting", "9,500 waiting: threads more than idle", just("waiting", "threads more than idle", "sandgate"), 32, "",

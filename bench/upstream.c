@@ -1,7 +1,8 @@
 /* The model server of the benchmark, one thread on libevent. What it answers is chosen by the request's model, which every
  * gateway passes on:
  *   wait      the fixed answer, after a random time between --wait-ms's two
- *   stream    --chunks events, --rate a second; each carries the time at which it was sent, as @NANOSECONDS@
+ *   stream, stream-responses, stream-messages
+ *             in that API form: --chunks events, --rate a second; each carries the time at which it was sent, as @NANOSECONDS@
  *   tool      a call of code_interpreter; a history with its result gets the fixed answer, if the result is right
  *   any other the fixed answer at once
  * bench_upstream --port P [--wait-ms LOW-HIGH] [--rate N] [--chunks N] */
@@ -23,6 +24,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "forms.h"
 
 #define MODEL_WITHIN 512 /* bytes of the body in which the model is looked for */
 
@@ -58,6 +61,7 @@ struct client {
     char *body;
     size_t body_len, body_size;
     struct evbuffer *out;
+    const struct form *form; /* of its stream */
     long chunks_left;
     int64_t next_chunk_ns;
 };
@@ -102,29 +106,26 @@ static void answer_json(struct client *c, int status, const char *json)
 
 /* ---- streams ---- */
 
-static void put_chunk(struct client *c, const char *event)
+static void put_events(struct client *c, const char *events)
 {
-    evbuffer_add_printf(c->out, "%zx\r\ndata: %s\n\n\r\n", strlen(event) + strlen("data: \n\n"),
-                        event);
+    if (events[0] != '\0') {
+        evbuffer_add_printf(c->out, "%zx\r\n%s\r\n", strlen(events), events);
+    }
 }
 
 static void put_text_chunk(struct client *c)
 {
-    char event[512];
-    snprintf(event, sizeof event,
-             "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1764400000,"
-             "\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\","
-             "\"content\":\"@%" PRId64 "@ word\"},\"logprobs\":null,\"finish_reason\":null}]}",
-             now_ns());
-    put_chunk(c, event);
+    char event[512], time[sizeof TIME];
+    const char *at = strstr(c->form->chunk, TIME);
+    snprintf(time, sizeof time, "%0*" PRId64, (int)sizeof TIME - 1, now_ns());
+    snprintf(event, sizeof event, "%.*s%s%s", (int)(at - c->form->chunk), c->form->chunk, time,
+             at + sizeof TIME - 1);
+    put_events(c, event);
 }
 
 static void stream_end(struct client *c)
 {
-    put_chunk(c, "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\","
-                 "\"created\":1764400000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},"
-                 "\"logprobs\":null,\"finish_reason\":\"stop\"}]}");
-    put_chunk(c, "[DONE]");
+    put_events(c, c->form->end);
     evbuffer_add_printf(c->out, "0\r\n\r\n");
     client_flush(c);
 }
@@ -150,12 +151,14 @@ static void stream_next(struct client *c)
     timer_start(c, c->next_chunk_ns - now_ns());
 }
 
-static void stream_start(struct client *c)
+static void stream_start(struct client *c, const struct form *form)
 {
+    c->form = form;
     evbuffer_add_printf(c->out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                                 "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n");
     c->chunks_left = settings.chunks;
     c->next_chunk_ns = now_ns();
+    put_events(c, form->open);
     stream_next(c);
 }
 
@@ -165,6 +168,19 @@ static bool body_has(const struct client *c, size_t within, const char *text)
 {
     size_t len = within < c->body_len ? within : c->body_len;
     return memmem(c->body, len, text, strlen(text)) != NULL;
+}
+
+/* The form of the stream that is asked for; NULL: another model is. */
+static const struct form *form_of(const struct client *c)
+{
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        char named[64];
+        snprintf(named, sizeof named, "\"model\":\"%s\"", forms[i].model);
+        if (body_has(c, MODEL_WITHIN, named)) {
+            return &forms[i];
+        }
+    }
+    return NULL;
 }
 
 static void answer_tool(struct client *c)
@@ -184,8 +200,8 @@ static void request_done(struct client *c)
         long span = settings.wait_high_ms - settings.wait_low_ms;
         int64_t ms = settings.wait_low_ms + (span > 0 ? random() % (span + 1) : 0);
         timer_start(c, ms * 1000000);
-    } else if (body_has(c, MODEL_WITHIN, "\"model\":\"stream\"")) {
-        stream_start(c);
+    } else if (form_of(c) != NULL) {
+        stream_start(c, form_of(c));
     } else if (body_has(c, MODEL_WITHIN, "\"model\":\"tool\"")) {
         answer_tool(c);
     } else {
