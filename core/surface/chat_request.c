@@ -46,29 +46,21 @@ static bool names_container(const struct json_member *members, size_t count, str
     return str_starts(json_find_text(members, count, "container", arena), STR("cntr_"));
 }
 
-static int entry_read(struct chat_request *request, size_t i, struct arena *arena,
-                      struct sg_error *err)
+static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
-    struct tool_entry *entry = &request->set.entries[i];
-    entry->offer = -1;
-    if (entry->value.type != JSON_OBJECT) {
-        return SG_OK;
-    }
+    struct chat_request *request = read->context;
+    struct tool_entry *entry = read->entry;
+    const struct json_member *members = read->members;
+    size_t count = read->count;
+    struct arena *arena = read->arena;
     char where[48];
-    (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
-    struct json_member *members = NULL;
-    size_t count = 0;
-    int code = json_members(entry->value, where, arena, &members, &count, err);
-    if (code != SG_OK) {
-        return code;
-    }
     struct str type = json_find_text(members, count, "type", arena);
     if (str_is(type, "function") || str_is(type, "custom") || type.len == 0) {
-        return own_name_read(entry, type, where, members, count, arena, err);
+        return own_name_read(entry, type, read->where, members, count, arena, err);
     }
     entry->offer = offer_find(&request->set, type);
     if (entry->offer >= 0 && names_container(members, count, arena)) {
-        (void)snprintf(where, sizeof where, "tools[%zu].container", i); /* fits */
+        (void)snprintf(where, sizeof where, "%s.container", read->where); /* fits */
         return error_set_param(err, SG_E_INVALID, where,
                                "A container cannot be named in a chat request; "
                                "metadata.session_id says whose variables and files it finds.");
@@ -129,14 +121,9 @@ int chat_tools_read(struct chat_request *request, const struct surface_input *in
     if (input->offers_count == 0) {
         return SG_OK;
     }
-    if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
-        int code = tools_list(&request->set, request->tools->value, arena, err);
-        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
-            code = entry_read(request, i, arena, err);
-        }
-        if (code != SG_OK) {
-            return code;
-        }
+    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    if (code != SG_OK) {
+        return code;
     }
     tools_mark_named(&request->set);
     search_options_mark(request);
@@ -144,42 +131,6 @@ int chat_tools_read(struct chat_request *request, const struct surface_input *in
         tools_mark_always(&request->set, openai_kinds);
     }
     return request->set.names_hosted ? n_check(request, err) : SG_OK;
-}
-
-/* ---- names and definitions ---- */
-
-static struct str definition_make(const struct surface_offer *offer, struct str name,
-                                  struct str cache_control, struct arena *arena)
-{
-    BUF_CLEANUP struct buf out = {0};
-    (void)buf_puts(&out, "{\"type\":\"function\",\"function\":{\"name\":"); /* small: fits */
-    (void)buf_put_json(&out, name);
-    (void)buf_puts(&out, ",\"description\":");
-    (void)buf_put_json(&out, offer->description);
-    (void)buf_puts(&out, ",\"parameters\":");
-    (void)buf_append_str(&out, offer->parameters.len > 0
-                                   ? offer->parameters
-                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
-    (void)buf_putc(&out, '}');
-    if (cache_control.len > 0) {
-        (void)buf_puts(&out, ",\"cache_control\":");
-        (void)buf_append_str(&out, cache_control);
-    }
-    (void)buf_putc(&out, '}');
-    CHECK(!out.overflow);
-    return (struct str){check_alloc(arena_copy(arena, buf_str(&out))), out.len};
-}
-
-static void definitions_make(struct tool_set *set, struct arena *arena)
-{
-    tools_choose_names(set, arena);
-    for (size_t i = 0; i < set->offers_count; i++) {
-        struct tool_offer *shown = &set->shown[i];
-        if (shown->shown) {
-            shown->definition =
-                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
-        }
-    }
 }
 
 /* ---- the rest ---- */
@@ -221,13 +172,15 @@ static int options_read(struct chat_request *request, struct arena *arena, struc
 
 int chat_request_read(struct chat_request *request, struct arena *arena, struct sg_error *err)
 {
+    static const struct tool_form form = {
+        "{\"type\":\"function\",\"function\":{\"name\":", "parameters", "}"};
     CHECK(request->body != NULL);
     const struct json_member *tools = request->tools;
     if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
         tools->value.type != JSON_NULL) {
         return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
     }
-    definitions_make(&request->set, arena);
+    tools_define(&request->set, &form, arena);
     int code = chat_messages_read(request, arena, err);
     if (code == SG_OK) {
         code = options_read(request, arena, err);

@@ -8,29 +8,22 @@
 
 /* ---- tools ---- */
 
-static int entry_read(struct messages_request *request, size_t i, struct arena *arena,
-                      struct sg_error *err)
+static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
-    struct tool_entry *entry = &request->set.entries[i];
-    if (entry->value.type != JSON_OBJECT) {
-        return SG_OK;
-    }
+    struct messages_request *request = read->context;
+    struct tool_entry *entry = read->entry;
+    const struct json_member *members = read->members;
+    size_t count = read->count;
+    struct arena *arena = read->arena;
     char where[48];
-    (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
-    struct json_member *members = NULL;
-    size_t count = 0;
-    int code = json_members(entry->value, where, arena, &members, &count, err);
-    if (code != SG_OK) {
-        return code;
-    }
     struct str type = json_find_text(members, count, "type", arena);
     entry->function = json_find_text(members, count, "name", arena);
     if (type.len == 0 || str_is(type, "custom")) {
         return SG_OK;
     }
     int offers[2];
-    (void)snprintf(where, sizeof where, "tools[%zu].type", i); /* fits */
-    code = messages_kind_offers(&request->set, type, where, offers, err);
+    (void)snprintf(where, sizeof where, "%s.type", read->where); /* fits */
+    int code = messages_kind_offers(&request->set, type, where, offers, err);
     if (code != SG_OK || offers[0] < 0) {
         return code; /* a tool of the vendor's own: its name is taken */
     }
@@ -57,52 +50,15 @@ int messages_tools_read(struct messages_request *request, const struct surface_i
     if (input->offers_count == 0) {
         return SG_OK;
     }
-    if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
-        int code = tools_list(&request->set, request->tools->value, arena, err);
-        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
-            code = entry_read(request, i, arena, err);
-        }
-        if (code != SG_OK) {
-            return code;
-        }
+    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    if (code != SG_OK) {
+        return code;
     }
     tools_mark_named(&request->set);
     if (!messages_choice_refuses(request->choice.member)) {
         tools_mark_always(&request->set, messages_kinds_always(&request->set));
     }
     return SG_OK;
-}
-
-static struct str definition_make(const struct surface_offer *offer, struct str name,
-                                  struct str cache_control, struct arena *arena)
-{
-    struct buf out = {0};
-    (void)buf_puts(&out, "{\"name\":"); /* small: fits */
-    (void)buf_put_json(&out, name);
-    (void)buf_puts(&out, ",\"description\":");
-    (void)buf_put_json(&out, offer->description);
-    (void)buf_puts(&out, ",\"input_schema\":");
-    (void)buf_append_str(&out, offer->parameters.len > 0
-                                   ? offer->parameters
-                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
-    if (cache_control.len > 0) {
-        (void)buf_puts(&out, ",\"cache_control\":");
-        (void)buf_append_str(&out, cache_control);
-    }
-    (void)buf_putc(&out, '}');
-    return buf_to_arena(&out, arena);
-}
-
-static void definitions_make(struct tool_set *set, struct arena *arena)
-{
-    tools_choose_names(set, arena);
-    for (size_t i = 0; i < set->offers_count; i++) {
-        struct tool_offer *shown = &set->shown[i];
-        if (shown->shown) {
-            shown->definition =
-                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
-        }
-    }
 }
 
 /* ---- the container ---- */
@@ -241,13 +197,14 @@ static int shape_check(const struct messages_request *request, struct sg_error *
 int messages_request_read(struct messages_request *request, struct arena *arena,
                           struct sg_error *err)
 {
+    static const struct tool_form form = {"{\"name\":", "input_schema", ""};
     const struct json_text *body = request->body;
     CHECK(body != NULL);
     int code = shape_check(request, err);
     if (code != SG_OK) {
         return code;
     }
-    definitions_make(&request->set, arena);
+    tools_define(&request->set, &form, arena);
     request->stream = json_find(body->members, body->count, "stream");
     request->wants_stream = json_find_type(body->members, body->count, "stream", JSON_TRUE) != NULL;
     request->max_tokens = json_find(body->members, body->count, "max_tokens");

@@ -19,21 +19,14 @@ static int offer_find(const struct tool_set *set, struct str type)
     return -1;
 }
 
-static int entry_read(struct responses_request *request, size_t i, struct arena *arena,
-                      struct sg_error *err)
+static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
-    struct tool_entry *entry = &request->set.entries[i];
-    if (entry->value.type != JSON_OBJECT) {
-        return SG_OK;
-    }
-    char where[48];
-    (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
-    struct json_member *members = NULL;
-    size_t count = 0;
-    int code = json_members(entry->value, where, arena, &members, &count, err);
-    if (code != SG_OK) {
-        return code;
-    }
+    (void)err; /* any entry will do */
+    struct responses_request *request = read->context;
+    struct tool_entry *entry = read->entry;
+    const struct json_member *members = read->members;
+    size_t count = read->count;
+    struct arena *arena = read->arena;
     struct str type = json_find_text(members, count, "type", arena);
     if (str_is(type, "function") || str_is(type, "custom") || type.len == 0) {
         entry->function = json_find_text(members, count, "name", arena);
@@ -102,55 +95,15 @@ void responses_request_init(struct responses_request *request, const struct surf
 int responses_tools_read(struct responses_request *request, struct arena *arena,
                          struct sg_error *err)
 {
-    if (request->tools != NULL && request->tools->value.type == JSON_ARRAY) {
-        int code = tools_list(&request->set, request->tools->value, arena, err);
-        for (size_t i = 0; code == SG_OK && i < request->set.entries_count; i++) {
-            code = entry_read(request, i, arena, err);
-        }
-        if (code != SG_OK) {
-            return code;
-        }
+    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    if (code != SG_OK) {
+        return code;
     }
     tools_mark_named(&request->set);
     if (!refuses_tools(request)) {
         tools_mark_always(&request->set, openai_kinds);
     }
     return request->set.names_hosted ? state_check(request, err) : SG_OK;
-}
-
-/* ---- names and definitions ---- */
-
-static struct str definition_make(const struct surface_offer *offer, struct str name,
-                                  struct str cache_control, struct arena *arena)
-{
-    struct buf out = {0};
-    (void)buf_puts(&out, "{\"type\":\"function\",\"name\":"); /* small: fits */
-    (void)buf_put_json(&out, name);
-    (void)buf_puts(&out, ",\"description\":");
-    (void)buf_put_json(&out, offer->description);
-    (void)buf_puts(&out, ",\"parameters\":");
-    (void)buf_append_str(&out, offer->parameters.len > 0
-                                   ? offer->parameters
-                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
-    (void)buf_puts(&out, ",\"strict\":false");
-    if (cache_control.len > 0) {
-        (void)buf_puts(&out, ",\"cache_control\":");
-        (void)buf_append_str(&out, cache_control);
-    }
-    (void)buf_putc(&out, '}');
-    return buf_to_arena(&out, arena);
-}
-
-static void definitions_make(struct tool_set *set, struct arena *arena)
-{
-    tools_choose_names(set, arena);
-    for (size_t i = 0; i < set->offers_count; i++) {
-        struct tool_offer *shown = &set->shown[i];
-        if (shown->shown) {
-            shown->definition =
-                definition_make(&set->offers[i], shown->name, tools_cache_control(set, i), arena);
-        }
-    }
 }
 
 /* ---- the rest ---- */
@@ -241,6 +194,8 @@ static void options_read(struct responses_request *request)
 int responses_request_read(struct responses_request *request, struct arena *arena,
                            struct sg_error *err)
 {
+    static const struct tool_form form = {"{\"type\":\"function\",\"name\":", "parameters",
+                                          ",\"strict\":false"};
     CHECK(request->body != NULL);
     int code = state_check(request, err);
     if (code == SG_OK) {
@@ -250,7 +205,7 @@ int responses_request_read(struct responses_request *request, struct arena *aren
         code = calls_max_read(request, err);
     }
     if (code == SG_OK) {
-        definitions_make(&request->set, arena);
+        tools_define(&request->set, &form, arena);
         options_read(request);
         code = format_read(request, arena, err);
     }

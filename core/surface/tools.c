@@ -4,6 +4,8 @@
 #include "base/check.h"
 #include "base/limits.h"
 
+#include <stdio.h>
+
 void tools_init(struct tool_set *set, const struct surface_offer *offers, size_t count,
                 struct arena *arena)
 {
@@ -11,10 +13,9 @@ void tools_init(struct tool_set *set, const struct surface_offer *offers, size_t
     set->shown = arena_get(arena, (count + 1) * sizeof *set->shown);
 }
 
-int tools_list(struct tool_set *set, struct json_value array, struct arena *arena,
-               struct sg_error *err)
+static int entries_list(struct tool_set *set, struct json_value array, struct arena *arena,
+                        struct sg_error *err)
 {
-    CHECK(array.type == JSON_ARRAY);
     struct json_walk walk = json_walk_of(array);
     struct json_value value;
     size_t count = 0;
@@ -31,6 +32,29 @@ int tools_list(struct tool_set *set, struct json_value array, struct arena *aren
         set->entries[i].offer = set->entries[i].also = -1;
     }
     return SG_OK;
+}
+
+int tools_read(struct tool_set *set, const struct json_member *tools,
+               int (*read)(const struct tool_read *, struct sg_error *), void *context,
+               struct arena *arena, struct sg_error *err)
+{
+    if (tools == NULL || tools->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    int code = entries_list(set, tools->value, arena, err);
+    for (size_t i = 0; code == SG_OK && i < set->entries_count; i++) {
+        char where[48];
+        struct json_member *members = NULL;
+        struct tool_read one = {context, &set->entries[i], where, NULL, 0, arena};
+        if (one.entry->value.type != JSON_OBJECT) {
+            continue;
+        }
+        (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
+        code = json_members(one.entry->value, where, arena, &members, &one.count, err);
+        one.members = members;
+        code = code == SG_OK ? read(&one, err) : code;
+    }
+    return code;
 }
 
 int tools_offer_for(const struct tool_set *set, struct str hosted)
@@ -127,18 +151,47 @@ static bool name_is_taken(const struct tool_set *set, struct str name, size_t be
     return false;
 }
 
-void tools_choose_names(struct tool_set *set, struct arena *arena)
+static struct str name_choose(const struct tool_set *set, size_t offer, struct arena *arena)
+{
+    struct str name = set->offers[offer].name, chosen = name;
+    for (unsigned n = 2; name_is_taken(set, chosen, offer); n++) {
+        chosen = str_of(check_alloc(arena_printf(arena, "%.*s_%u", (int)name.len, name.data, n)));
+    }
+    return chosen;
+}
+
+static struct str definition_make(const struct surface_offer *offer, struct str name,
+                                  struct str cache_control, const struct tool_form *form,
+                                  struct arena *arena)
+{
+    BUF_CLEANUP struct buf out = {0};
+    (void)buf_puts(&out, form->open); /* small: fits */
+    (void)buf_put_json(&out, name);
+    (void)buf_puts(&out, ",\"description\":");
+    (void)buf_put_json(&out, offer->description);
+    (void)buf_printf(&out, ",\"%s\":", form->schema);
+    (void)buf_append_str(&out, offer->parameters.len > 0
+                                   ? offer->parameters
+                                   : STR("{\"type\":\"object\",\"properties\":{}}"));
+    (void)buf_puts(&out, form->close);
+    if (cache_control.len > 0) {
+        (void)buf_puts(&out, ",\"cache_control\":");
+        (void)buf_append_str(&out, cache_control);
+    }
+    (void)buf_putc(&out, '}');
+    CHECK(!out.overflow);
+    return (struct str){check_alloc(arena_copy(arena, buf_str(&out))), out.len};
+}
+
+void tools_define(struct tool_set *set, const struct tool_form *form, struct arena *arena)
 {
     for (size_t i = 0; i < set->offers_count; i++) {
-        if (!set->shown[i].shown) {
-            continue;
+        struct tool_offer *shown = &set->shown[i];
+        if (shown->shown) {
+            shown->name = name_choose(set, i, arena);
+            shown->definition = definition_make(&set->offers[i], shown->name,
+                                                tools_cache_control(set, i), form, arena);
         }
-        struct str name = set->offers[i].name, chosen = name;
-        for (unsigned n = 2; name_is_taken(set, chosen, i); n++) {
-            chosen =
-                str_of(check_alloc(arena_printf(arena, "%.*s_%u", (int)name.len, name.data, n)));
-        }
-        set->shown[i].name = chosen;
     }
 }
 

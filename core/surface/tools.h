@@ -35,8 +35,20 @@ struct tool_set {
 
 void tools_init(struct tool_set *, const struct surface_offer *, size_t count, struct arena *);
 
-/* Lists the elements of the client's array, all of them the client's own as yet. Fails on more than LIMIT_TOOLS. */
-int tools_list(struct tool_set *, struct json_value array, struct arena *, struct sg_error *err);
+struct tool_read { /* one entry, for the surface to say what it is */
+    void *context;
+    struct tool_entry *entry; /* the client's own as yet */
+    const char *where;        /* "tools[2]" */
+    const struct json_member *members;
+    size_t count;
+    struct arena *arena;
+};
+
+/* Lists the elements of the client's `tools`, and gives `read` each that is an object. NULL, or no array: there are none.
+ * Fails on more than LIMIT_TOOLS, and on duplicates in an entry. */
+int tools_read(struct tool_set *, const struct json_member *tools,
+               int (*read)(const struct tool_read *, struct sg_error *), void *context,
+               struct arena *, struct sg_error *err);
 
 /* The offer for a hosted kind ("code_interpreter"); -1: none. */
 int tools_offer_for(const struct tool_set *, struct str hosted);
@@ -51,9 +63,12 @@ void tools_mark_always(struct tool_set *, const char *const *kinds);
 /* An offer that the client names elsewhere than in `tools` is added to them. */
 void tools_append(struct tool_set *, size_t offer);
 
-/* Gives each shown offer a name that neither the client nor another offer has: its own, or the first of NAME_2,
- * NAME_3 … that is free. */
-void tools_choose_names(struct tool_set *, struct arena *);
+struct tool_form { /* a function as the surface writes it: open NAME …, schema SCHEMA close … } */
+    const char *open, *schema, *close;
+};
+/* Gives each shown offer a name that neither the client nor another offer has (its own, or the first of NAME_2, NAME_3 …
+ * that is free), and writes its definition. */
+void tools_define(struct tool_set *, const struct tool_form *, struct arena *);
 
 /* The raw cache_control of the first of its entries that has one; else empty. Of an entry that two offers answer it is
  * the second's, up to which all is cached then. */
