@@ -1,5 +1,6 @@
 """The three API forms in one vocabulary, so that what a gateway has to do can be written down once (scenarios.py). Each form
 knows how a client asks, how an upstream answers, and how both are read."""
+import itertools
 import json
 
 import messages_upstream
@@ -35,8 +36,8 @@ class Form:
     limit = "max_tokens"
     key = "code"  # what the code tool is given
 
-    def ask(self, gateway, body):
-        reply = post(gateway, self.path, body)
+    def ask(self, gateway, body, **options):
+        reply = post(gateway, self.path, body, **options)
         told = Told(reply)
         if reply.status != 200:
             told.error, told.code = reply.error["message"], reply.error.get("code")
@@ -54,7 +55,8 @@ class Form:
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
 
     # `body` asks; `continued` is the request after an answer: the history as the client has it, results of its functions, and
-    # what the user says next. Each form has both.
+    # what the user says next. `last` is what a request ends with: (is it a result, its text). Each form has these; and where
+    # containers can be named, `in_container` makes a request name one, and `container` is the one that an answer has named.
 
     def code_tool(self, body):
         """The name under which the gateway has offered code to the model."""
@@ -100,6 +102,10 @@ class Chat(Form):
 
     def finish_of(self, finish):
         return {"finish": finish} if finish else {}
+
+    def last(self, body):
+        message = body["messages"][-1]
+        return message["role"] == "tool", self.module.text_of(message["content"])
 
     def read(self, told, answer):
         message, told.final = answer["choices"][0]["message"], answer
@@ -160,6 +166,17 @@ class Responses(Form):
     def finish_of(self, finish):
         return {"incomplete": "max_output_tokens"} if finish == "length" else {}
 
+    def last(self, body):
+        item = self.module.items_of(body)[-1]
+        is_result = item.get("type") == "function_call_output"
+        return is_result, self.module.text_of(item["output" if is_result else "content"])
+
+    def in_container(self, body, container):
+        return {**body, "tools": [{**body["tools"][0], "container": container}, *body["tools"][1:]]}
+
+    def container(self, told):
+        return next((item["container_id"] for item in told.final["output"] if item["type"] == "code_interpreter_call"), None)
+
     def read(self, told, response):
         told.final = strict_responses.check_response(response)
         self.take(told, response)
@@ -205,7 +222,19 @@ class Messages(Form):
         return body
 
     def finish_of(self, finish):
-        return {"stop": "max_tokens"} if finish == "length" else {}
+        return {"stop": {"length": "max_tokens", "stop": "end_turn"}[finish]} if finish else {}
+
+    def last(self, body):
+        content = body["messages"][-1]["content"]
+        block = {"type": "text", "text": content} if isinstance(content, str) else content[-1]
+        is_result = block["type"] == "tool_result"
+        return is_result, self.module.text_of(block.get("content", "")) if is_result else block["text"]
+
+    def in_container(self, body, container):
+        return {**body, "container": container}
+
+    def container(self, told):
+        return (told.final.get("container") or {}).get("id")
 
     def read(self, told, message):
         told.final = strict_messages.check_message(message)
@@ -256,6 +285,20 @@ class Shell(Messages):
 
     key = "command"
     tool, run = "code_execution_20250825", "bash_code_execution"
+
+
+class Obedient:
+    """A model that runs what the user says, and answers with what came of it. For `forever` of an upstream."""
+
+    def __init__(self, form):
+        self.form, self.numbers = form, itertools.count(1)
+
+    def __call__(self, connection):
+        body = connection.request.json
+        is_result, text = self.form.last(body)
+        if is_result:
+            return self.form.turn(body, text.strip() or "nothing")
+        return self.form.turn(body, calls=[(f"call_{next(self.numbers)}", text)])
 
 
 FORMS = [Chat(), Responses(), Messages()]

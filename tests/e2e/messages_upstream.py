@@ -3,7 +3,7 @@ and what a request's body carried."""
 import itertools
 import json
 
-from upstream import Stream
+from upstream import Stream, text_of
 
 NUMBERS = itertools.count(1)
 
@@ -111,10 +111,6 @@ def calls_of(body):
 def results_of(body):
     """(id, text) of the results in the history."""
     return [(block["tool_use_id"], text_of(block.get("content", "")).strip()) for block in blocks_of(body, "tool_result")]
-
-
-def text_of(content):
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def tools_of(body):
