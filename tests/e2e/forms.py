@@ -9,6 +9,7 @@ import strict_messages
 import strict_responses
 import upstream
 from client import post
+from upstream import Status
 
 SCHEMA = {"type": "object", "properties": {"part": {"type": "string"}}, "required": ["part"]}
 
@@ -53,6 +54,11 @@ class Form:
         named = [call if len(call) == 3 else (call[0], self.code_tool(body), {self.key: call[1]}) for call in calls]
         make = self.module.streamed if body.get("stream") else self.module.answer
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
+
+    def failure(self, status, message="the model is busy", headers=()):
+        """An upstream's refusal."""
+        error = {"message": message, "type": "server_error", "param": None, "code": None}
+        return Status(status, {"error": error}, headers)
 
     # `body` asks; `continued` is the request after an answer: the history as the client has it, results of its functions, and
     # what the user says next. `last` is what a request ends with: (is it a result, its text). Each form has these; and where
@@ -230,6 +236,9 @@ class Messages(Form):
         is_result = block["type"] == "tool_result"
         return is_result, self.module.text_of(block.get("content", "")) if is_result else block["text"]
 
+    def failure(self, status, message="the model is busy", headers=()):
+        return Status(status, {"type": "error", "error": {"type": "api_error", "message": message}}, headers)
+
     def in_container(self, body, container):
         return {**body, "container": container}
 
@@ -301,5 +310,5 @@ class Obedient:
         return self.form.turn(body, calls=[(f"call_{next(self.numbers)}", text)])
 
 
-FORMS = [Chat(), Responses(), Messages()]
+CHAT, RESPONSES, MESSAGES = FORMS = Chat(), Responses(), Messages()
 SHELL = Shell()

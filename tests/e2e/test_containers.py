@@ -1,14 +1,13 @@
-"""Containers that a client names: by the id that an answer has told it, on the two surfaces that tell one. Who may, for how
+"""Containers that a client names: by the id that an answer has told it, on the two surfaces that tell one (chat: test_sessions.py). Who may, for how
 long, and what is said where it is not there; and that what is another's is answered like what never was."""
 import re
 
 from client import encode, post, request
-from forms import FORMS, Obedient
+from forms import MESSAGES, RESPONSES, Obedient
 from harness import E2E, in_parallel, main
 
 A, B = "key-of-team-a", "key-of-team-b"
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": A}, {"name": "b", "key": B}]}
-RESPONSES, MESSAGES = FORMS[1:]  # chat names none: test_sessions.py
 KEPT, SHORT = {"keep": "5m"}, {"keep": "1s"}
 GONE = "earlier variables and files are gone"
 

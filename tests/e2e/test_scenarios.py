@@ -5,24 +5,18 @@ import re
 import types
 import unittest
 
-from forms import FORMS, SHELL, Told
+from forms import FORMS, MESSAGES, RESPONSES, SHELL, Told
 from harness import E2E, ROOT, main
 from scenarios import SCENARIOS, SHELL_SCENARIOS, Fail
-from upstream import Status
 
 SPOKEN = re.findall(r"&surface_(\w+)", (ROOT / "core" / "surface" / "surfaces.c").read_text(encoding="utf-8"))
 RUNS_SHELL = '"bash_code_execution"' in (ROOT / "plugins" / "code_interpreter" / "code_interpreter.c").read_text(encoding="utf-8")
 
 
-RESPONSES, MESSAGES = FORMS[1:]
-
-
 def scripted(form, turn, number, body):
     """What the upstream says: its turn in the form that was asked for."""
     if isinstance(turn, Fail):
-        shape = {"type": "error", "error": {"type": "api_error", "message": turn.message}} if form.name == "messages" else \
-            {"error": {"message": turn.message, "type": "server_error", "param": None, "code": None}}
-        return Status(turn.status, shape, turn.headers)
+        return form.failure(turn.status, turn.message, turn.headers)
     calls = [(f"call_{number}_{i}", call) if isinstance(call, str) else (f"call_{number}_{i}", *call)
              for i, call in enumerate(turn.calls)]
     return form.turn(body, turn.text, calls, turn.usage, turn.finish)
