@@ -36,6 +36,7 @@ class Form:
     shows_runs = True
     limit = "max_tokens"
     key = "code"  # what the code tool is given
+    one_call, as_json = {"parallel_tool_calls": False}, None  # members that ask for one call a turn, and for JSON
 
     def ask(self, gateway, body, **options):
         reply = post(gateway, self.path, body, **options)
@@ -50,8 +51,9 @@ class Form:
 
     def turn(self, body, text=None, calls=(), usage=(10, 5), finish=None):
         """An upstream's turn, in the form that the request asks for. A call is (id, arguments) of the code tool or
-        (id, name, arguments) of another."""
-        named = [call if len(call) == 3 else (call[0], self.code_tool(body), {self.key: call[1]}) for call in calls]
+        (id, name, arguments) of another; no name is the code tool's, given these arguments."""
+        own = self.code_tool(body)
+        named = [(call[0], call[1] or own, call[2]) if len(call) == 3 else (call[0], own, {self.key: call[1]}) for call in calls]
         make = self.module.streamed if body.get("stream") else self.module.answer
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
 
@@ -92,6 +94,7 @@ class Form:
 class Chat(Form):
     name, path, module = "chat", "/v1/chat/completions", upstream
     shows_runs = False
+    as_json = {"response_format": {"type": "json_object"}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter"}]
@@ -156,6 +159,7 @@ class Chat(Form):
 
 class Responses(Form):
     name, path, module, limit = "responses", "/v1/responses", responses_upstream, "max_output_tokens"
+    as_json = {"text": {"format": {"type": "json_object"}}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter", "container": {"type": "auto"}}]
@@ -216,6 +220,8 @@ class Responses(Form):
 class Messages(Form):
     name, path, module = "messages", "/v1/messages", messages_upstream
     tool, run = "code_execution_20250522", "code_execution"
+    one_call = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    as_json = {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": self.tool, "name": "code_execution"}]

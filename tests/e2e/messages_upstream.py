@@ -58,7 +58,7 @@ def block_events(block, index):
     elif block["type"] == "thinking":
         yield from growing(index, "thinking_delta", "thinking", block["thinking"], 3)
         yield delta(index, "signature_delta", "signature", block["signature"])
-    elif block["type"] == "tool_use":
+    elif block["type"] in ("tool_use", "server_tool_use"):
         text = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
         yield delta(index, "input_json_delta", "partial_json", "")
         yield from growing(index, "input_json_delta", "partial_json", text, 4)
