@@ -23,22 +23,23 @@
 #define START_2 START_OF("msg_2", "{\"input_tokens\":20,\"output_tokens\":1}")
 
 /* A published stream in which nothing is ours: a vendor's own tool, members that we do not know, spaces. */
-#define OTHERS                                                                                     \
-    EVENT("message_start", ",\"message\":{\"id\":\"msg_1\", \"type\":\"message\",\"role\":"        \
-                           "\"assistant\",\"model\":\"m-1\",\"content\":[],\"container\":null,"    \
-                           "\"stop_reason\":null,\"stop_sequence\":null,\"stop_details\":null,"    \
-                           "\"usage\":{\"input_tokens\":2310,\"output_tokens\":4,\"x\":1.0}}")     \
-    BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_01\",\"name\":\"web_fetch\","      \
-               "\"input\":{},\"caller\":{\"type\":\"direct\"}}")                                   \
-    INPUT("0", "{\\\"url\\\":")                                                                    \
-    INPUT("0", "\\\"u\\\"}")                                                                       \
-    STOP("0")                                                                                      \
-        BLOCK("1", "{\"type\":\"new_result\",\"tool_use_id\":\"srvtoolu_01\",\"content\":[1.0]}")  \
-            STOP("1") TEXT("2", "\\u00e4 9007199254740993")                                        \
-                EVENT("message_delta", ", \"delta\":{\"stop_reason\":\"pause_turn\","              \
-                                       "\"stop_sequence\":null,\"stop_details\":null},\"usage\":{" \
-                                       "\"input_tokens\":2310,\"output_tokens\":184},\"y\":[]")    \
-                    EVENT("message_stop", "")
+#define OTHERS                                                                                  \
+    EVENT("message_start", ",\"message\":{\"id\":\"msg_1\", \"type\":\"message\",\"role\":"     \
+                           "\"assistant\",\"model\":\"m-1\",\"content\":[],\"container\":null," \
+                           "\"stop_reason\":null,\"stop_sequence\":null,\"stop_details\":null," \
+                           "\"usage\":{\"input_tokens\":2310,\"output_tokens\":4,\"x\":1.0}}")  \
+    BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_01\",\"name\":\"web_fetch\","   \
+               "\"input\":{},\"caller\":{\"type\":\"direct\"}}")                                \
+    INPUT("0", "{\\\"url\\\":")                                                                 \
+    INPUT("0", "\\\"u\\\"}")                                                                    \
+    STOP("0")                                                                                   \
+    BLOCK("1", "{\"type\":\"new_result\",\"tool_use_id\":\"srvtoolu_01\",\"content\":[1.0]}")   \
+    STOP("1")                                                                                   \
+    TEXT("2", "\\u00e4 9007199254740993")                                                       \
+        EVENT("message_delta", ", \"delta\":{\"stop_reason\":\"pause_turn\","                   \
+                               "\"stop_sequence\":null,\"stop_details\":null},\"usage\":{"      \
+                               "\"input_tokens\":2310,\"output_tokens\":184},\"y\":[]")         \
+            EVENT("message_stop", "")
 
 /* The scenario gives the client this, however it is cut. */
 static void expect_stream(void (*scenario)(struct bench *), const char *wanted)
@@ -228,12 +229,13 @@ static void cut_by_length_scenario(struct bench *b)
 
 static void a_call_cut_by_the_token_limit_is_not_run_and_says_so(void)
 {
-    expect_stream(cut_by_length_scenario,
-                  START SHOWN_START("0") INPUT("0", "{\\\"code\\\":\\\"pri") STOP("0")
-                      BLOCK("1", "{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" ID
-                                 "\",\"content\":{\"type\":\"code_execution_tool_result_error\","
-                                 "\"error_code\":\"invalid_tool_input\"}}") STOP("1")
-                          TOTAL("max_tokens", ONE_TURN));
+    expect_stream(
+        cut_by_length_scenario,
+        START SHOWN_START("0") INPUT("0", "{\\\"code\\\":\\\"pri") INPUT("0", "\\\"}") STOP("0")
+            BLOCK("1", "{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" ID
+                       "\",\"content\":{\"type\":\"code_execution_tool_result_error\","
+                       "\"error_code\":\"invalid_tool_input\"}}") STOP("1")
+                TOTAL("max_tokens", ONE_TURN));
 }
 
 static void parallel_off_scenario(struct bench *b)
