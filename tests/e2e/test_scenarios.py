@@ -25,21 +25,24 @@ def scripted(form, turn, number, body):
 class Player:
     """The turns of a row, each made when it is asked for."""
 
-    def __init__(self, form, turns):
-        self.form, self.turns, self.number = form, list(turns), 0
+    def __init__(self, form, turns, other_way=False):
+        self.form, self.turns, self.number, self.other_way = form, list(turns), 0, other_way
 
     def __call__(self, connection):
         turn = self.turns.pop(0) if self.turns else Fail(500, "the scenario has no turn for this")
         self.number += 1
-        return scripted(self.form, turn, self.number, connection.request.json)
+        body = connection.request.json
+        if self.other_way:
+            body["stream"] = not body.get("stream")
+        return scripted(self.form, turn, self.number, body)
 
 
 class Scenarios(E2E):
     def play(self, form, stream, row):
-        upstream = self.upstream(forever=Player(form, row["turns"]))
+        upstream = self.upstream(forever=Player(form, row["turns"], "answers" in row))
         gateway = self.serve(upstream, rules=row.get("rules", ()), sandbox=row.get("sandbox"),
                              upstream_options=row.get("upstream"), **row.get("sections", {}))
-        body = form.body(stream, **row.get("request", {}))
+        body = {**form.body(stream, **row.get("request", {})), **(getattr(form, row["asks_for"]) if "asks_for" in row else {})}
         told = form.ask(gateway, body)
         self.look(form, stream, gateway, upstream, row, told)
         if "then" in row:
@@ -75,6 +78,8 @@ class Scenarios(E2E):
             self.alike([run[2] for run in told.shown], [run[2] for run in row["shown"]])
         for body in bodies:
             self.assertEqual(body.get("stream", False), stream, "every turn is asked for as the client asked")
+            for _, _, arguments in form.module.calls_of(body):
+                self.assertIsInstance(arguments, dict, "servers refuse a history with other arguments")
 
     def look_at_failure(self, form, stream, row, told):
         self.assertEqual(told.error, row.get("error"), told.reply.body)
