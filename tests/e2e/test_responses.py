@@ -15,6 +15,7 @@ A, B = "key-of-team-a", "key-of-team-b"
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": A}, {"name": "b", "key": B}]}
 PATH = FORM.path
 TOOL = {"type": "code_interpreter", "container": {"type": "auto"}}
+GONE = "earlier variables and files are gone"
 OUTPUTS = "code_interpreter_call.outputs"
 
 
@@ -205,6 +206,42 @@ class Stored(Responses):
                              ["print(6*7)", "42", "print(7)"])
             self.assertEqual([text for _, text in results_of(body)], ["42"])
             self.assertNotIn("item_reference", json.dumps(body))
+
+    def test_a_chain_finds_its_container_again_where_it_is_kept(self):
+        for keep, wanted in (("5m", "^5$"), ("0s", f"{GONE}(.*\n)*.*NameError")):
+            for stream in (False, True):
+                upstream = self.upstream(forever=Obedient(FORM))
+                gateway = self.serve(upstream, sandbox={"keep": keep})
+                first = self.answered(gateway, "x = 5", stream=stream)
+                if keep == "0s":
+                    gateway.journal.wait("destroy")
+                second = self.answered(gateway, "print(x)", stream=stream, previous_response_id=first["id"])
+                self.assertRegex(second["output"][-1]["content"][0]["text"], wanted)
+                same = first["output"][0]["container_id"] == second["output"][0]["container_id"]
+                self.assertEqual((same, len(gateway.journal.of("create"))), (keep == "5m", 1 if keep == "5m" else 2))
+
+    def test_an_answer_that_is_not_kept_may_follow_one_that_is(self):
+        gateway, upstream, first = self.conversation()
+        second = self.answered(gateway, "print(1)", previous_response_id=first["id"], store=False)
+        self.assertEqual([text.split("\n")[-1] for _, text in results_of(upstream.requests[-1].json)], ["42", "1"])
+        self.missing(get(gateway, f"/v1/responses/{second['id']}"), second["id"])
+        self.assertEqual(self.answered(gateway, "print(2)", previous_response_id=first["id"])["status"], "completed")
+
+    def test_paths_of_every_kind_are_answered(self):
+        gateway, _, first = self.conversation_of(A)
+        path = f"/v1/responses/{first['id']}"
+        for method, odd, status in (("PUT", path, 405), ("POST", path, 405), ("DELETE", path + "/input_items", 405),
+                                    ("GET", path + "/cancel", 405), ("GET", path + "/else", 404), ("GET", path + "/", 404),
+                                    ("GET", path[:-1], 404), ("GET", path + "x", 404), ("GET", path + "%00", 400),
+                                    ("GET", path.upper().replace("/V1/RESPONSES", "/v1/responses"), 404),
+                                    ("GET", "/v1/responses/" + "x" * 3000, 404), ("DELETE", "/v1/responses/%2e%2e", 400),
+                                    ("GET", path.replace("resp", "%72esp"), 200)):
+            reply = request(gateway, method, odd, key=A)
+            self.assertEqual(reply.status, status, (method, odd[:100], reply.body))
+            self.assertTrue(status == 200 or len(reply.body) < 500)
+        for key in (None, "sk-wrong"):
+            self.assertEqual({request(gateway, m, path, key=key).status for m in ("GET", "DELETE")}, {401})
+        self.assertEqual(get(gateway, path, key=A).json, first)
 
     def test_the_input_is_listed_in_pages(self):
         gateway = self.serve(self.upstream(forever=Obedient(FORM)))

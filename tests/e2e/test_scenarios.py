@@ -6,7 +6,7 @@ import types
 import unittest
 
 from forms import FORMS, MESSAGES, RESPONSES, SHELL, Told
-from harness import E2E, ROOT, main
+from harness import E2E, ROOT, main, poll
 from scenarios import SCENARIOS, SHELL_SCENARIOS, Fail
 
 SPOKEN = re.findall(r"&surface_(\w+)", (ROOT / "core" / "surface" / "surfaces.c").read_text(encoding="utf-8"))
@@ -49,6 +49,8 @@ class Scenarios(E2E):
             seen = len(upstream.requests)
             after = form.ask(gateway, form.continued(body, told, "5"))
             self.look(form, stream, gateway, upstream, {"turns": row["turns"], **row["then"]}, after, seen)
+        journal = gateway.journal  # B27, B30, C068: at once, not only when the gateway ends
+        poll(lambda: len(journal.ended()) == len(journal.of("create")), lambda: f"an end of each container: {journal.lines()}")
 
     def look(self, form, stream, gateway, upstream, row, told, seen=0):
         bodies = [request.json for request in upstream.requests[seen:]]

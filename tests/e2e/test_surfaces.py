@@ -257,7 +257,46 @@ class Forged(Surface):
             self.assertEqual(upstream.requests, [])
 
 
+class Scope(Surface):
+    def b20_b36_an_upstream_outside_the_scope_gets_the_request_untouched(self):
+        """And a call of the name that we would have given is the client's there: B09, B19."""
+        for form, stream in WAYS:
+            turn = form.turn({"stream": stream}, calls=[("call_1", "code_interpreter", {"code": "print(1)"})])
+            upstream = self.upstream(turn)
+            gateway = self.serve(upstream, interceptors=[{"plugin": "code_interpreter", "sandbox": "box", "upstreams": ["other"]}],
+                                 upstreams=[{"name": name, "base_url": upstream.url + "/v1", "models": [model]}
+                                            for name, model in (("up", "mock"), ("other", "else"))])
+            raw = encode(form.body(stream)).replace(b": ", b" :\t")
+            reply = post(gateway, form.path, raw)
+            self.assertEqual(upstream.requests[0].body, raw)
+            self.assertEqual(reply.body, turn.pieces[0] if stream else encode(turn), "and the answer as it came")
+            self.assertEqual(gateway.journal.lines(), [])
+
+    def b09_b19_b22_a_call_of_a_function_that_was_not_offered_is_the_clients(self):
+        for form, stream in WAYS:
+            given = [("call_1", "code_interpreter", {"code": "print(1)"}), ("call_2", "get_stock", {"part": "A"})]
+            for call in given:
+                upstream = self.upstream(form.turn({"stream": stream}, calls=[call]))
+                gateway = self.serve(upstream)
+                body = form.body(stream, functions=True)
+                own = {**body, "tools": [json.loads(json.dumps(body["tools"][1]).replace("get_stock", call[1])), body["tools"][0]]}
+                told = form.ask(gateway, own)
+                self.assertEqual([(name, arguments) for _, name, arguments in told.calls], [call[1:]])
+                self.assertEqual((gateway.journal.lines(), len(upstream.requests)), ([], 1))
+
+
 class Bodies(Surface):
+    def test_what_is_no_json_is_refused_by_its_name(self):
+        for form in FORMS:
+            upstream = self.upstream()
+            gateway = self.serve(upstream)
+            for headers in ({"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"},
+                            {"Content-Type": "application/json", "Content-Encoding": "gzip"}):
+                reply = post(gateway, form.path, form.body(False), headers=headers)
+                self.assertEqual((reply.status, reply.error["type"]), (415, "invalid_request_error"), reply.body)
+                self.assertEqual("type" in reply.json, form is MESSAGES, "in the surface's form")
+            self.assertEqual(upstream.requests, [])
+
     def refused(self, form, gateway, raw, message, param=None):
         reply = post(gateway, form.path, raw)
         self.assertEqual((reply.status, reply.error["type"]), (400, "invalid_request_error"), (raw[:200], reply.body))
