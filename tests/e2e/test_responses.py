@@ -366,6 +366,19 @@ class Turns(Responses):
     def c041_calls_without_item_ids_stay_apart(self):  # C041
         self.odd(lambda event: {k: v for k, v in event.items() if k != "item_id"})
 
+    def c039_interleaved_calls_of_the_client_keep_their_arguments(self):  # C039
+        calls = [("call_f", "f", {"a": 1, "b": [2, 3]}), ("call_g", "g", {"part": "A-7"})]
+        whole = list(events_of(answer(calls=calls)))
+        first, second = ([e for e in whole if e.get("output_index") == i] for i in (0, 1))
+        used = min(len(first), len(second)) - 3  # what is left: the last deltas, arguments.done, item.done
+        mixed = [e for pair in zip(first[:used], second[:used]) for e in pair]
+        stream = [*whole[:2], *mixed, *second[used:], *first[used:], whole[-1]]
+        functions = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in "fg"]
+        gateway, _ = self.serve_turns(Stream(events(*stream)))
+        response = self.answered(gateway, stream=True, tools=[TOOL, *functions])
+        self.assertEqual([(item["call_id"], item["name"], json.loads(item["arguments"])) for item in response["output"]], calls)
+        self.assertEqual(gateway.journal.lines(), [])
+
     def test_calls_that_are_only_told_whole_run_once(self):
         self.odd(lambda event: event if event["type"] in ("response.created", "response.completed") else None)
 

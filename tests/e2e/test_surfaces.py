@@ -135,16 +135,31 @@ class Leaving(Surface):
             self.assertEqual(self.run_code(form, gateway, "print(x)", stream, **given), "5")
             self.assertEqual(gateway.journal.of("destroy"), [])
 
-    def c075_a_named_container_that_is_kept_stays_usable(self):  # C075
+    def c075_a_container_that_is_kept_goes_with_the_run_that_nobody_waits_for(self):  # C075
+        """Unless another request has it too: then the run is interrupted, and what is in it stays."""
         for form in (RESPONSES, MESSAGES):
-            gateway, _ = self.obedient(form, sandbox={"keep": "5m"}, rules=[{"when": "forever", "delay": "1h"}])
-            named = form.container(form.ask(gateway, form.body(False, "x = 5")))
-            with Wire(gateway) as wire:
-                wire.post(form.in_container(form.body(False, "forever"), named), form.path)
-                gateway.journal.wait("run", 2)
-            gateway.wait_events("request", 2)
-            after = form.ask(gateway, form.in_container(form.body(False, "print(x)"), named))
-            self.assertIn((after.status, after.texts), ((200, ["5"]), (404, [])), "it is there, or it is said to have gone")
+            for is_shared in (False, True):
+                gateway, upstream = self.obedient(form, sandbox={"keep": "5m"}, rules=[{"when": "forever", "delay": "1h"}])
+                named = form.container(form.ask(gateway, form.body(False, "x = 5")))
+                after = form.in_container(form.body(False, "print(x)"), named)
+                others = []
+                with Wire(gateway) as wire, Wire(gateway) as other:
+                    wire.post(form.in_container(form.body(False, "forever"), named), form.path)
+                    gateway.journal.wait("run", 2)
+                    if is_shared:
+                        other.post(after, form.path)
+                        gateway.wait_events("turn", 4)  # it has its lease from before its first turn on
+                    wire.close()
+                    if is_shared:
+                        others.append(other.answer())
+                if is_shared:
+                    self.assertEqual(others[0].status, 200, others[0].body)
+                    self.assertEqual((len(gateway.journal.of("interrupt")), gateway.journal.of("destroy")), (1, []))
+                    self.assertEqual(form.ask(gateway, after).texts, ["5"])
+                else:
+                    gateway.journal.wait("destroy")
+                    self.assertEqual((form.ask(gateway, after).status, gateway.journal.of("interrupt")), (404, []))
+                self.assertEqual(len(gateway.journal.of("create")), 1)
 
     def test_an_answer_that_nobody_waited_for_is_not_kept(self):
         gateway, _ = self.obedient(RESPONSES, rules=[{"when": "forever", "delay": "1h"}])
@@ -211,6 +226,22 @@ class KeptAlive(Surface):
             told = form.ask(gateway, form.body(False, "slow"))
             self.assertEqual(told.texts, ["done"])
             self.assertTrue(told.reply.body.startswith(b"{"))
+
+
+class Logged(Surface):
+    def c017_each_turn_each_tool_and_the_sum_have_their_line(self):  # C017
+        for form, stream in WAYS:
+            turns = [lambda c, f=form: f.turn(c.request.json, calls=[("a", "print(1)")], usage=(100, 20)),
+                     lambda c, f=form: f.turn(c.request.json, "ok", usage=(180, 50))]
+            gateway = self.serve(self.upstream(*turns))
+            form.ask(gateway, form.body(stream))
+            line = gateway.wait_event("request")
+            self.assertEqual((line["path"], line["turns"], line["runs"], line["input_tokens"], line["output_tokens"]),
+                             (form.path, "2", "1", "280", "70"))
+            tool, = gateway.events("tool")
+            self.assertEqual((tool["tool"], tool["status"], tool["request"]), ("code_interpreter", "completed", line["request"]))
+            self.assertTrue(tool["ms"].isdigit())
+            self.assertEqual([turn["input_tokens"] for turn in gateway.events("turn")], ["100", "180"])
 
 
 class Forged(Surface):
