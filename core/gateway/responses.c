@@ -43,7 +43,7 @@ static int64_t number_of(struct str text)
 {
     char *end;
     long long number = strtoll(text.data, &end, 10); /* ends with a NUL: of the arena */
-    return text.len > 0 && *end == '\0' && number >= 0 ? number : -1;
+    return text.len > 0 && end == text.data + text.len && number >= 0 ? number : -1;
 }
 
 static void parameter_take(struct query *query, struct str name, struct str value)

@@ -6,6 +6,7 @@
 #ifndef SANDGATE_SURFACE_MESSAGES_H
 #define SANDGATE_SURFACE_MESSAGES_H
 
+#include "surface/json_prefix.h"
 #include "surface/messages_kinds.h"
 #include "surface/reported.h"
 #include "surface/turn_stream.h"
@@ -78,8 +79,8 @@ enum messages_piece {
 
 /* Follows a call's arguments: what of them the client gets. */
 struct messages_input {
-    bool begun, ended, in_string, escaped;
-    unsigned depth;
+    bool begun, is_broken; /* what the model wrote is no JSON from here on */
+    struct json_prefix prefix;
 };
 
 struct messages_block {
@@ -202,8 +203,9 @@ void messages_block_put(const struct messages_block *, struct str id, struct are
 struct str messages_block_input(const struct messages_block *, struct arena *);
 bool messages_block_says(const struct messages_block *); /* text other than white space */
 /* The part of the next piece of arguments (inner text) that the client gets: from the brace that opens their object to
- * the one that closes it. */
-struct str messages_input_next(struct messages_input *, struct str piece);
+ * the one that closes it. Of a call of ours no more than can still become JSON, since clients that read it as such would
+ * end there; of a call of the client's, what the model wrote. */
+struct str messages_input_next(struct messages_input *, bool is_ours, struct str piece);
 
 /* ---- messages_turn.c ---- */
 void messages_turn_free(struct messages_turn *);

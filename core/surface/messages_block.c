@@ -3,6 +3,7 @@
 #include "surface/messages.h"
 
 #include "base/check.h"
+#include "base/digest.h"
 
 #include <stdlib.h>
 
@@ -252,20 +253,26 @@ static char inner_next(const char **at, const char *end)
     c = *(*at)++;
     if (c == 'u') {
         const char *digits = *at;
+        uint8_t code[2];
         *at = end - digits < 4 ? end : digits + 4;
-        static const struct {
-            const char *digits;
-            char c;
-        } known[] = {{"0009", '\t'}, {"000a", '\n'}, {"000d", '\r'}, {"0020", ' '}, {"0022", '"'},
-                     {"005b", '['},  {"005c", '\\'}, {"005d", ']'},  {"007b", '{'}, {"007d", '}'}};
-        for (size_t i = 0; i < COUNT_OF(known) && *at == digits + 4; i++) {
-            if (str_eq_nocase((struct str){digits, 4}, str_of(known[i].digits))) {
-                return known[i].c;
-            }
-        }
-        return 'x';
+        bool is_ascii = *at == digits + 4 && hex_decode((struct str){digits, 4}, code, 2) &&
+                        code[0] == 0 && code[1] < 0x80;
+        return is_ascii ? (char)code[1] : 'x';
     }
-    return c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c == 'b' || c == 'f' ? 'x' : c;
+    switch (c) {
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return c;
+    }
 }
 
 static bool is_space(char c)
@@ -288,34 +295,19 @@ bool messages_block_says(const struct messages_block *block)
     return false;
 }
 
-static void input_follow(struct messages_input *input, char c)
-{
-    if (input->escaped) {
-        input->escaped = false;
-    } else if (input->in_string) {
-        input->escaped = c == '\\';
-        input->in_string = c != '"';
-    } else if (c == '"') {
-        input->in_string = true;
-    } else if (c == '{' || c == '[') {
-        input->depth++;
-    } else if ((c == '}' || c == ']') && --input->depth == 0) {
-        input->ended = true;
-    }
-}
-
-struct str messages_input_next(struct messages_input *input, struct str piece)
+struct str messages_input_next(struct messages_input *input, bool is_ours, struct str piece)
 {
     const char *at = piece.data, *end = piece.data + piece.len, *start = at;
-    while (at != end && !input->ended) {
+    while (at != end && !json_prefix_has_ended(&input->prefix) && !(is_ours && input->is_broken)) {
         const char *before = at;
         char c = inner_next(&at, end);
         if (!input->begun && c == '{' && *before == '{') { /* clients look for the very byte */
             input->begun = true;
             start = before;
         }
-        if (input->begun) {
-            input_follow(input, c);
+        if (input->begun && !input->is_broken && !json_prefix_take(&input->prefix, c)) {
+            input->is_broken = true;
+            at = is_ours ? before : at;
         }
     }
     return input->begun ? (struct str){start, (size_t)(at - start)} : (struct str){0};

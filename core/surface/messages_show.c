@@ -103,10 +103,23 @@ static void rest_give(struct messages_block *block, struct buf *out)
             citations_give(block, more, out);
             continue;
         }
-        more = i == MESSAGES_PIECE_INPUT ? messages_input_next(&block->input, more) : more;
+        more = i == MESSAGES_PIECE_INPUT
+                   ? messages_input_next(&block->input, block->offer >= 0, more)
+                   : more;
         if (more.len > 0) {
             delta_event_put(block->client_index, i, more, out);
         }
+    }
+}
+
+/* The end of arguments that have none: clients read them as JSON. */
+static void input_complete(const struct messages_block *block, struct buf *out)
+{
+    BUF_CLEANUP struct buf rest = {0}, inner = {0};
+    json_prefix_complete(block->input.prefix, &rest);
+    (void)buf_put_json_inner(&inner, buf_str(&rest)); /* small: fits */
+    if (inner.len > 0) {
+        delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, buf_str(&inner), out);
     }
 }
 
@@ -114,6 +127,8 @@ static void block_end(struct messages_block *block, struct buf *out)
 {
     if (block->kind == MESSAGES_TOOL_USE && !block->input.begun) {
         delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, STR("{}"), out);
+    } else if (block->offer >= 0) {
+        input_complete(block, out);
     }
     stop_event_put(block->client_index, out);
     block->seen = MESSAGES_CLOSED;

@@ -100,7 +100,7 @@ static struct surface_container responses_container(const struct surface_exchang
 {
     const struct responses *r = responses_of_const(exchange);
     struct json_value named = r->request.container;
-    if (named.raw.len > 0 && named.type == JSON_STRING) {
+    if (named.raw.len > 0) {
         struct str id = json_text_of(named, r->arena);
         return (struct surface_container){.id = id, .given = id, .is_demanded = true};
     }

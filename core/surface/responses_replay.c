@@ -115,6 +115,16 @@ static struct json_member include_make(const struct responses_include *include, 
     return (struct json_member){.value = {JSON_ARRAY, buf_str(text)}};
 }
 
+/* The first number that is told. Those that follow stay numbers that every reader of JSON has exactly. */
+static int64_t first_told(int64_t starting_after)
+{
+    const int64_t number_max = (INT64_C(1) << 53) - 2;
+    if (starting_after < 0) {
+        return 0;
+    }
+    return (starting_after < number_max ? starting_after : number_max) + 1;
+}
+
 void responses_stored_replay(const struct responses_record *record,
                              const struct responses_include *include, int64_t starting_after,
                              struct buf *out)
@@ -126,7 +136,7 @@ void responses_stored_replay(const struct responses_record *record,
                           .arena = arena,
                           .request = {.wants_stream = true, .include = &wanted},
                           .status = "in_progress"};
-    r.sequence_silent = starting_after < 0 ? 0 : starting_after + 1;
+    r.sequence_silent = first_told(starting_after);
     start_tell(&r, record, out);
     struct json_walk walk = json_walk_of(record->output);
     struct json_value item;

@@ -19,9 +19,62 @@ static int offer_find(const struct tool_set *set, struct str type)
     return -1;
 }
 
+static int container_refuse(const char *where, struct sg_error *err)
+{
+    return error_set_param(err, SG_E_INVALID, where,
+                           "%s must be a container's id or {\"type\": \"auto\"}", where);
+}
+
+/* {"type":"auto"}. An id in it, or files, would be left out without a word. */
+static int auto_check(struct json_value value, const char *where, struct arena *arena,
+                      struct sg_error *err)
+{
+    struct json_member *members = NULL;
+    size_t count = 0, files_count = 0;
+    int code = json_members(value, where, arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    const struct json_member *type = json_find(members, count, "type");
+    const struct json_member *files = json_find_type(members, count, "file_ids", JSON_ARRAY);
+    if (type != NULL && !str_is(json_find_text(members, count, "type", arena), "auto")) {
+        return container_refuse(where, err);
+    }
+    if (json_find(members, count, "id") != NULL) {
+        return container_refuse(where, err);
+    }
+    if (files != NULL) {
+        (void)json_elements(files->value, arena, &files_count); /* only how many */
+    }
+    return files_count == 0
+               ? SG_OK
+               : error_set_param(err, SG_E_INVALID, where,
+                                 "%s.file_ids: there are no uploaded files on this gateway", where);
+}
+
+/* The first container that is named is the request's. */
+static int container_read(struct responses_request *request, struct json_value value,
+                          const char *entry, struct arena *arena, struct sg_error *err)
+{
+    char where[64];
+    (void)snprintf(where, sizeof where, "%s.container", entry); /* fits */
+    if (value.type == JSON_OBJECT) {
+        return auto_check(value, where, arena, err);
+    }
+    if (value.type == JSON_NULL) {
+        return SG_OK;
+    }
+    if (value.type != JSON_STRING || value.raw.len == 2) {
+        return container_refuse(where, err);
+    }
+    if (request->container.raw.len == 0) {
+        request->container = value;
+    }
+    return SG_OK;
+}
+
 static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
-    (void)err; /* any entry will do */
     struct responses_request *request = read->context;
     struct tool_entry *entry = read->entry;
     const struct json_member *members = read->members;
@@ -40,10 +93,8 @@ static int entry_read(const struct tool_read *read, struct sg_error *err)
     const struct json_member *cache = json_find(members, count, "cache_control");
     entry->cache_control = cache == NULL ? (struct str){0} : cache->value.raw;
     const struct json_member *container = json_find(members, count, "container");
-    if (container != NULL && request->container.raw.len == 0) {
-        request->container = container->value;
-    }
-    return SG_OK;
+    return container == NULL ? SG_OK
+                             : container_read(request, container->value, read->where, arena, err);
 }
 
 /* `always` counts as named, except with tool choice none. */

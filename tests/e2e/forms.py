@@ -1,5 +1,6 @@
 """The three API forms in one vocabulary, so that what a gateway has to do can be written down once (scenarios.py). Each form
 knows how a client asks, how an upstream answers, and how both are read."""
+import itertools
 import json
 
 import messages_upstream
@@ -8,6 +9,7 @@ import strict_messages
 import strict_responses
 import upstream
 from client import post
+from upstream import Status
 
 SCHEMA = {"type": "object", "properties": {"part": {"type": "string"}}, "required": ["part"]}
 
@@ -34,9 +36,10 @@ class Form:
     shows_runs = True
     limit = "max_tokens"
     key = "code"  # what the code tool is given
+    one_call, as_json = {"parallel_tool_calls": False}, None  # members that ask for one call a turn, and for JSON
 
-    def ask(self, gateway, body):
-        reply = post(gateway, self.path, body)
+    def ask(self, gateway, body, **options):
+        reply = post(gateway, self.path, body, **options)
         told = Told(reply)
         if reply.status != 200:
             told.error, told.code = reply.error["message"], reply.error.get("code")
@@ -48,13 +51,20 @@ class Form:
 
     def turn(self, body, text=None, calls=(), usage=(10, 5), finish=None):
         """An upstream's turn, in the form that the request asks for. A call is (id, arguments) of the code tool or
-        (id, name, arguments) of another."""
-        named = [call if len(call) == 3 else (call[0], self.code_tool(body), {self.key: call[1]}) for call in calls]
+        (id, name, arguments) of another; no name is the code tool's, given these arguments."""
+        own = self.code_tool(body)
+        named = [(call[0], call[1] or own, call[2]) if len(call) == 3 else (call[0], own, {self.key: call[1]}) for call in calls]
         make = self.module.streamed if body.get("stream") else self.module.answer
         return make(text, calls=named, usage=usage, **self.finish_of(finish))
 
+    def failure(self, status, message="the model is busy", headers=()):
+        """An upstream's refusal."""
+        error = {"message": message, "type": "server_error", "param": None, "code": None}
+        return Status(status, {"error": error}, headers)
+
     # `body` asks; `continued` is the request after an answer: the history as the client has it, results of its functions, and
-    # what the user says next. Each form has both.
+    # what the user says next. `last` is what a request ends with: (is it a result, its text). Each form has these; and where
+    # containers can be named, `in_container` makes a request name one, and `container` is the one that an answer has named.
 
     def code_tool(self, body):
         """The name under which the gateway has offered code to the model."""
@@ -84,6 +94,7 @@ class Form:
 class Chat(Form):
     name, path, module = "chat", "/v1/chat/completions", upstream
     shows_runs = False
+    as_json = {"response_format": {"type": "json_object"}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter"}]
@@ -100,6 +111,10 @@ class Chat(Form):
 
     def finish_of(self, finish):
         return {"finish": finish} if finish else {}
+
+    def last(self, body):
+        message = body["messages"][-1]
+        return message["role"] == "tool", self.module.text_of(message["content"])
 
     def read(self, told, answer):
         message, told.final = answer["choices"][0]["message"], answer
@@ -144,6 +159,7 @@ class Chat(Form):
 
 class Responses(Form):
     name, path, module, limit = "responses", "/v1/responses", responses_upstream, "max_output_tokens"
+    as_json = {"text": {"format": {"type": "json_object"}}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": "code_interpreter", "container": {"type": "auto"}}]
@@ -159,6 +175,17 @@ class Responses(Form):
 
     def finish_of(self, finish):
         return {"incomplete": "max_output_tokens"} if finish == "length" else {}
+
+    def last(self, body):
+        item = self.module.items_of(body)[-1]
+        is_result = item.get("type") == "function_call_output"
+        return is_result, self.module.text_of(item["output" if is_result else "content"])
+
+    def in_container(self, body, container):
+        return {**body, "tools": [{**body["tools"][0], "container": container}, *body["tools"][1:]]}
+
+    def container(self, told):
+        return next((item["container_id"] for item in told.final["output"] if item["type"] == "code_interpreter_call"), None)
 
     def read(self, told, response):
         told.final = strict_responses.check_response(response)
@@ -193,6 +220,8 @@ class Responses(Form):
 class Messages(Form):
     name, path, module = "messages", "/v1/messages", messages_upstream
     tool, run = "code_execution_20250522", "code_execution"
+    one_call = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    as_json = {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}
 
     def body(self, stream, text="x", functions=False, choice=None, tokens_max=None, **more):
         tools = [{"type": self.tool, "name": "code_execution"}]
@@ -205,7 +234,22 @@ class Messages(Form):
         return body
 
     def finish_of(self, finish):
-        return {"stop": "max_tokens"} if finish == "length" else {}
+        return {"stop": {"length": "max_tokens", "stop": "end_turn"}[finish]} if finish else {}
+
+    def last(self, body):
+        content = body["messages"][-1]["content"]
+        block = {"type": "text", "text": content} if isinstance(content, str) else content[-1]
+        is_result = block["type"] == "tool_result"
+        return is_result, self.module.text_of(block.get("content", "")) if is_result else block["text"]
+
+    def failure(self, status, message="the model is busy", headers=()):
+        return Status(status, {"type": "error", "error": {"type": "api_error", "message": message}}, headers)
+
+    def in_container(self, body, container):
+        return {**body, "container": container}
+
+    def container(self, told):
+        return (told.final.get("container") or {}).get("id")
 
     def read(self, told, message):
         told.final = strict_messages.check_message(message)
@@ -256,5 +300,19 @@ class Shell(Messages):
     tool, run = "code_execution_20250825", "bash_code_execution"
 
 
-FORMS = [Chat(), Responses(), Messages()]
+class Obedient:
+    """A model that runs what the user says, and answers with what came of it. For `forever` of an upstream."""
+
+    def __init__(self, form):
+        self.form, self.numbers = form, itertools.count(1)
+
+    def __call__(self, connection):
+        body = connection.request.json
+        is_result, text = self.form.last(body)
+        if is_result:
+            return self.form.turn(body, text.strip() or "nothing")
+        return self.form.turn(body, calls=[(f"call_{next(self.numbers)}", text)])
+
+
+CHAT, RESPONSES, MESSAGES = FORMS = Chat(), Responses(), Messages()
 SHELL = Shell()

@@ -3,7 +3,7 @@ and what a request's body carried."""
 import itertools
 import json
 
-from upstream import Stream
+from upstream import Stream, text_of
 
 NUMBERS = itertools.count(1)
 
@@ -58,7 +58,7 @@ def block_events(block, index):
     elif block["type"] == "thinking":
         yield from growing(index, "thinking_delta", "thinking", block["thinking"], 3)
         yield delta(index, "signature_delta", "signature", block["signature"])
-    elif block["type"] == "tool_use":
+    elif block["type"] in ("tool_use", "server_tool_use"):
         text = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
         yield delta(index, "input_json_delta", "partial_json", "")
         yield from growing(index, "input_json_delta", "partial_json", text, 4)
@@ -111,10 +111,6 @@ def calls_of(body):
 def results_of(body):
     """(id, text) of the results in the history."""
     return [(block["tool_use_id"], text_of(block.get("content", "")).strip()) for block in blocks_of(body, "tool_result")]
-
-
-def text_of(content):
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def tools_of(body):

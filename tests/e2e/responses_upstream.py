@@ -3,7 +3,7 @@
 import itertools
 import json
 
-from upstream import Stream
+from upstream import Stream, text_of
 
 CREATED = 1764400000
 NUMBERS = itertools.count(1)
@@ -168,10 +168,6 @@ def results_of(body):
     """(id, text) of the results in the history."""
     return [(item["call_id"], text_of(item["output"]).strip()) for item in items_of(body)
             if item.get("type") == "function_call_output"]
-
-
-def text_of(content):
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 def tools_of(body):

@@ -73,7 +73,7 @@ class Relay(E2E):
 
     def b07_other_paths_are_left_alone_even_with_such_a_tool(self):
         for path in ("/v1/embeddings", "/embeddings", "/v1/completions", "/v1/moderations", "/v1/rerank",
-                     "/v1/audio/speech", "/v1/images/generations", "/v1/responses",
+                     "/v1/audio/speech", "/v1/images/generations",
                      "/v1/messages/count_tokens", "/v1/responses/input_tokens"):
             raw = json.dumps({"model": "mock", "input": "x", "tools": [TOOL]}).encode()
             gateway, upstream, reply = self.ask(Status(200, b'{"ok":1}'), raw=raw, path=path)
@@ -304,7 +304,7 @@ class Relay(E2E):
 
     def test_paths_that_name_stored_state_do_not_exist(self):
         gateway = self.serve(self.upstream(forever=Status(200, b"{}")))
-        for path in ("/v1/responses/resp_1", "/v1/files", "/v1/containers", "/v1/threads/x", "/v1/chat/completions/x",
+        for path in ("/v1/files", "/v1/containers", "/v1/threads/x", "/v1/chat/completions/x",
                      "/v1/vector_stores", "/v1/batches", "/", "/v1", "/v1/v1/embeddings", "/v2/embeddings", "/v1/messages/batches"):
             for method in ("GET", "POST", "DELETE"):
                 reply = request(gateway, method, path, b"{}" if method == "POST" else None)

@@ -47,7 +47,7 @@ class RelayedIds(E2E):
         upstream = self.upstream(Stream(events(created, added, done, end=False)), forever=plain(response("resp_2")))
         gateway = self.serve(upstream, auth=KEYS)
         self.assertEqual(self.ask(gateway, A, stream=True).status, 200)
-        container = [{"type": "code_interpreter", "container": "cntr_1"}]
+        container = [{"type": "other", "container": "cntr_1"}]
         for members in ({"previous_response_id": "resp_1"}, {"input": [{"type": "item_reference", "id": "ci_1"}]},
                         {"input": [{"type": "item_reference", "id": "msg_1"}]}, {"tools": container}):
             self.assertEqual(self.ask(gateway, A, **members).status, 200, members)

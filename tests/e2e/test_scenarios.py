@@ -5,24 +5,18 @@ import re
 import types
 import unittest
 
-from forms import FORMS, SHELL, Told
-from harness import E2E, ROOT, main
+from forms import FORMS, MESSAGES, RESPONSES, SHELL, Told
+from harness import E2E, ROOT, main, poll
 from scenarios import SCENARIOS, SHELL_SCENARIOS, Fail
-from upstream import Status
 
 SPOKEN = re.findall(r"&surface_(\w+)", (ROOT / "core" / "surface" / "surfaces.c").read_text(encoding="utf-8"))
 RUNS_SHELL = '"bash_code_execution"' in (ROOT / "plugins" / "code_interpreter" / "code_interpreter.c").read_text(encoding="utf-8")
 
 
-RESPONSES, MESSAGES = FORMS[1:]
-
-
 def scripted(form, turn, number, body):
     """What the upstream says: its turn in the form that was asked for."""
     if isinstance(turn, Fail):
-        shape = {"type": "error", "error": {"type": "api_error", "message": turn.message}} if form.name == "messages" else \
-            {"error": {"message": turn.message, "type": "server_error", "param": None, "code": None}}
-        return Status(turn.status, shape, turn.headers)
+        return form.failure(turn.status, turn.message, turn.headers)
     calls = [(f"call_{number}_{i}", call) if isinstance(call, str) else (f"call_{number}_{i}", *call)
              for i, call in enumerate(turn.calls)]
     return form.turn(body, turn.text, calls, turn.usage, turn.finish)
@@ -31,27 +25,32 @@ def scripted(form, turn, number, body):
 class Player:
     """The turns of a row, each made when it is asked for."""
 
-    def __init__(self, form, turns):
-        self.form, self.turns, self.number = form, list(turns), 0
+    def __init__(self, form, turns, other_way=False):
+        self.form, self.turns, self.number, self.other_way = form, list(turns), 0, other_way
 
     def __call__(self, connection):
         turn = self.turns.pop(0) if self.turns else Fail(500, "the scenario has no turn for this")
         self.number += 1
-        return scripted(self.form, turn, self.number, connection.request.json)
+        body = connection.request.json
+        if self.other_way:
+            body["stream"] = not body.get("stream")
+        return scripted(self.form, turn, self.number, body)
 
 
 class Scenarios(E2E):
     def play(self, form, stream, row):
-        upstream = self.upstream(forever=Player(form, row["turns"]))
+        upstream = self.upstream(forever=Player(form, row["turns"], "answers" in row))
         gateway = self.serve(upstream, rules=row.get("rules", ()), sandbox=row.get("sandbox"),
                              upstream_options=row.get("upstream"), **row.get("sections", {}))
-        body = form.body(stream, **row.get("request", {}))
+        body = {**form.body(stream, **row.get("request", {})), **(getattr(form, row["asks_for"]) if "asks_for" in row else {})}
         told = form.ask(gateway, body)
         self.look(form, stream, gateway, upstream, row, told)
         if "then" in row:
             seen = len(upstream.requests)
             after = form.ask(gateway, form.continued(body, told, "5"))
             self.look(form, stream, gateway, upstream, {"turns": row["turns"], **row["then"]}, after, seen)
+        journal = gateway.journal  # B27, B30, C068: at once, not only when the gateway ends
+        poll(lambda: len(journal.ended()) == len(journal.of("create")), lambda: f"an end of each container: {journal.lines()}")
 
     def look(self, form, stream, gateway, upstream, row, told, seen=0):
         bodies = [request.json for request in upstream.requests[seen:]]
@@ -81,6 +80,8 @@ class Scenarios(E2E):
             self.alike([run[2] for run in told.shown], [run[2] for run in row["shown"]])
         for body in bodies:
             self.assertEqual(body.get("stream", False), stream, "every turn is asked for as the client asked")
+            for _, _, arguments in form.module.calls_of(body):
+                self.assertIsInstance(arguments, dict, "servers refuse a history with other arguments")
 
     def look_at_failure(self, form, stream, row, told):
         self.assertEqual(told.error, row.get("error"), told.reply.body)

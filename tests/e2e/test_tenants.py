@@ -264,7 +264,7 @@ class Headers(E2E):
 
 
 class Paths(E2E):
-    STORED = ("/responses/resp_1", "/responses/resp_1/input_items", "/responses/resp_1/cancel", "/chat/completions/chatcmpl_1",
+    STORED = ("/responses/resp_1/output", "/responses/resp_1/cancel/x", "/chat/completions/chatcmpl_1",
               "/chat/completions/chatcmpl_1/messages", "/conversations", "/conversations/conv_1/items", "/files", "/files/file_1",
               "/files/file_1/content", "/uploads", "/batches", "/messages/batches", "/messages/batches/b/results", "/containers",
               "/containers/cntr_1", "/containers/cntr_1/files/cfile_1/content", "/vector_stores/vs_1/search", "/assistants", "/threads/t/runs",
@@ -284,6 +284,20 @@ class Paths(E2E):
                     self.assertEqual(reply.status, 404, (method, version + path, reply.body))
                     told.add(str(what_is_told(reply)))
         self.assertEqual(len(told), 1, told)
+        self.assertEqual(upstream.requests, [])
+
+    def test_responses_are_those_that_the_gateway_keeps(self):
+        """What an upstream keeps under that id, or another tenant got from the gateway, is what never was."""
+        upstream = self.upstream(forever=Status(200, b"{}"))
+        gateway = self.serve(upstream, auth=KEYS, upstream_options={"api_key": "sk-operator"})
+        for version in ("/v1", ""):
+            for method, path in (("GET", "/responses/resp_1"), ("DELETE", "/responses/resp_1"),
+                                 ("GET", "/responses/resp_1/input_items"), ("POST", "/responses/resp_1/cancel")):
+                reply = request(gateway, method, version + path, b"{}" if method == "POST" else None, key=A)
+                self.assertEqual((reply.status, reply.error["message"]), (404, "Response with id 'resp_1' not found."), path)
+            reply = request(gateway, "POST", version + "/responses/resp_1", b"{}", key=A)
+            self.assertEqual((reply.status, reply.get("allow")), (405, "GET, DELETE"))
+            self.assertEqual(reply.error["message"], "This path takes GET, DELETE, not 'POST'.")
         self.assertEqual(upstream.requests, [])
 
     def test_no_spelling_of_a_path_leads_there(self):
@@ -320,9 +334,9 @@ class Stored(E2E):
          "send the item itself, not a reference to it"),
         ("/v1/responses/input_tokens", '"input":[{"type":"item_reference","id":"msg_1"}]', "input[0]",
          "send the item itself, not a reference to it"),
-        ("/v1/responses", '"tools":[{"type":"x"},{"type":"code_interpreter","container":"cntr_1"}]', "tools[1].container",
+        ("/v1/responses", '"tools":[{"type":"x"},{"type":"other","container":"cntr_1"}]', "tools[1].container",
          'say {"type": "auto"}'),
-        ("/v1/responses", '"tools":[{"type":"code_interpreter","container":{"type":"auto"},"container":"cntr_1"}]', "tools[0].container",
+        ("/v1/responses", '"tools":[{"type":"other","container":{"type":"auto"},"container":"cntr_1"}]', "tools[0].container",
          'say {"type": "auto"}'),
         ("/v1/responses", '"tools":[{"type":"shell","container":{"type":"container_reference","id":"cntr_1"}}]', "tools[0].container",
          'say {"type": "auto"}'),
@@ -348,7 +362,7 @@ class Stored(E2E):
         gateway = self.serve(upstream, auth=KEYS)
         for path, members in (("/v1/responses", '"input":[{"type":"message","id":"msg_1","role":"assistant","content":[]},'
                                                 '{"id":"x","role":"user","content":"y"},{"type":"reasoning","id":"rs_1","summary":[]}]'),
-                              ("/v1/responses", '"input":"x","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]'),
+                              ("/v1/responses", '"input":"x","tools":[{"type":"other","container":{"type":"auto"}}]'),
                               ("/v1/responses", '"previous_response_id":null,"conversation":null,"input":[]'),
                               ("/v1/messages", '"container":{"skills":[]}'), ("/v1/messages", '"container":null'),
                               (CHAT, '"messages":[],"input":[{"type":"item_reference","id":"x"}],"container":"x"')):

@@ -43,6 +43,10 @@ def results_of(body):
     return [(message["tool_call_id"], message["content"].strip()) for message in body["messages"] if message["role"] == "tool"]
 
 
+def text_of(content):
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
 def chunk(delta=None, finish=None, **extra):
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
     return {**CHAT, "object": "chat.completion.chunk", "choices": choices, **extra}

@@ -232,12 +232,13 @@ static void cut_by_length_scenario(struct bench *b)
 
 static void a_call_cut_by_the_token_limit_is_not_run_and_says_so(void)
 {
-    expect_stream(cut_by_length_scenario,
-                  START SHOWN_START("0") INPUT("0", "{\\\"code\\\":\\\"pri") STOP("0")
-                      BLOCK("1", "{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" ID
-                                 "\",\"content\":{\"type\":\"code_execution_tool_result_error\","
-                                 "\"error_code\":\"invalid_tool_input\"}}") STOP("1")
-                          TOTAL("max_tokens", ONE_TURN));
+    expect_stream(
+        cut_by_length_scenario,
+        START SHOWN_START("0") INPUT("0", "{\\\"code\\\":\\\"pri") INPUT("0", "\\\"}") STOP("0")
+            BLOCK("1", "{\"type\":\"code_execution_tool_result\",\"tool_use_id\":\"" ID
+                       "\",\"content\":{\"type\":\"code_execution_tool_result_error\","
+                       "\"error_code\":\"invalid_tool_input\"}}") STOP("1")
+                TOTAL("max_tokens", ONE_TURN));
 }
 
 static void parallel_off_scenario(struct bench *b)

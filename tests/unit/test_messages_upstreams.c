@@ -200,6 +200,18 @@ static void b35_arguments_begin_with_their_brace_whatever_comes(void)
         INPUT("0", "{\\\"a\\\":\\\"}\\\\\\\"{\\\"") INPUT("0", "}"), "{\"a\":\"}\\\"{\"}{\"b\":1}");
 }
 
+static void c043_arguments_that_are_no_json_are_shown_as_far_as_they_are(void)
+{
+    expect_input(INPUT("0", "{\\\"a\\\":\\\"x\\n") INPUT("0", "y\\\"}"),
+                 INPUT("0", "{\\\"a\\\":\\\"x") INPUT("0", "\\\"}"), "{\"a\":\"x\ny\"}");
+    expect_input(INPUT("0", "{\\\"a\\\":\\\"\\u0001\\\"}"),
+                 INPUT("0", "{\\\"a\\\":\\\"") INPUT("0", "\\\"}"), "{\"a\":\"\x01\"}");
+    expect_input(INPUT("0", "{\\\"a\\\": print(1)}"),
+                 INPUT("0", "{\\\"a\\\": ") INPUT("0", "null}"), "{\"a\": print(1)}");
+    expect_input(INPUT("0", "{\\\"a\\\":[1"), INPUT("0", "{\\\"a\\\":[1") INPUT("0", "]}"),
+                 "{\"a\":[1");
+}
+
 static void halves_of_a_surrogate_pair_meet_again(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
@@ -387,6 +399,7 @@ static const struct test tests[] = {
     TEST(members_that_clients_miss_are_added_to_what_is_there),
     TEST(c039_interleaved_blocks_are_shown_one_after_another),
     TEST(b35_arguments_begin_with_their_brace_whatever_comes),
+    TEST(c043_arguments_that_are_no_json_are_shown_as_far_as_they_are),
     TEST(halves_of_a_surrogate_pair_meet_again),
     TEST(calls_without_an_id_or_with_the_same_get_ids_of_their_own),
     TEST(a_clients_call_without_an_id_gets_one),

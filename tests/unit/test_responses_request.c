@@ -165,6 +165,34 @@ static void a_container_is_read_from_the_tool(void)
     }
 }
 
+static void a_container_that_is_none_is_refused(void)
+{
+    static const struct {
+        const char *container, *message;
+    } cases[] = {
+        {"5", "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"\"\"", "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"true", "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"[\"cntr_1\"]", "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"{\"type\":\"new\"}",
+         "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"{\"type\":5}", "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"{\"type\":\"auto\",\"id\":\"cntr_1\"}",
+         "tools[0].container must be a container's id or {\"type\": \"auto\"}"},
+        {"{\"type\":\"auto\",\"file_ids\":[\"file-1\"]}",
+         "tools[0].container.file_ids: there are no uploaded files on this gateway"},
+        {"{\"type\":\"auto\",\"type\":\"auto\"}", "duplicate key 'type' in tools[0].container"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena *arena = arena_new(0);
+        expect_refused(arena_printf(arena,
+                                    "{\"input\":\"x\",\"tools\":[{\"type\":\"code_interpreter\","
+                                    "\"container\":%s}]}",
+                                    cases[i].container),
+                       SG_E_INVALID, "tools[0].container", cases[i].message);
+        arena_free(arena);
+    }
+}
+
 /* ---- tool choice ---- */
 
 static void b05_c021_a_forced_choice_is_the_functions(void)
@@ -390,6 +418,7 @@ static const struct test tests[] = {
     TEST(our_function_takes_another_name_where_the_client_has_it),
     TEST(cache_control_moves_to_the_function),
     TEST(a_container_is_read_from_the_tool),
+    TEST(a_container_that_is_none_is_refused),
     TEST(b05_c021_a_forced_choice_is_the_functions),
     TEST(b06_other_choices_stay),
     TEST(allowed_tools_are_renamed_and_lose_their_force),

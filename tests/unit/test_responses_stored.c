@@ -194,6 +194,9 @@ static void a_replay_begins_behind_what_is_known(void)
                             "completed\",\"sequence_number\":5001,",
                             75),
                     0);
+    buf_reset(&k.out);
+    responses_stored_replay(&k.record, NULL, INT64_MAX, &k.out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(k.out.data, "\"sequence_number\":9007199254740991,"));
 }
 
 static void a_cut_answer_is_replayed_as_cut(void)
