@@ -125,8 +125,8 @@ SCENARIOS = {
         "turns": [Run("print(1)", text="Now."), Say("One.")], "answers": "the other way", "texts": ["Now.", "One."], "runs": 1,
         "told": ["1"], "shown": [("print(1)", "ok", "1")], "usage": (20, 10)},
     "an upstream that cannot stream with tools": {  # B17, B18
-        "turns": [Run("print(1)", text="Now."), Say("One.")], "upstream": {"stream": "replay"}, "texts": ["Now.", "One."], "runs": 1,
-        "told": ["1"], "shown": [("print(1)", "ok", "1")], "usage": (20, 10), "finish": "stop"},
+        "turns": [Run("print(1)", text="Now."), Say("One.")], "upstream": {"stream": "replay"}, "texts": ["Now.", "One."],
+        "runs": 1, "told": ["1"], "shown": [("print(1)", "ok", "1")], "usage": (20, 10), "finish": "stop"},
     "a tool that is always offered": {
         "turns": [Run("print(1)"), Say("One.")], "names_none": True, "sections": ALWAYS, "texts": ["One."], "runs": 1,
         "told": ["1"], "shown": [("print(1)", "ok", "1")], "offered": [True, True], "finish": "stop"},
@@ -150,8 +150,8 @@ SCENARIOS = {
     "arguments in fences": {  # C045
         "turns": [Call((None, '```json\n{"code":"print(1)"}\n```')), Say("One.")], "texts": ["One."], "runs": 1, "told": ["1"]},
     "output over the cap": {  # C083
-        "turns": [Run("big"), Say("Long.")], "rules": [{"when": "big", "stdout": "0123456789" * 6500}], "texts": ["Long."], "runs": 1,
-        "told": [re.compile(r"^0123456789.{12000,17000}0123456789$", re.S)]},
+        "turns": [Run("big"), Say("Long.")], "rules": [{"when": "big", "stdout": "0123456789" * 6500}], "texts": ["Long."],
+        "runs": 1, "told": [re.compile(r"^0123456789.{12000,17000}0123456789$", re.S)]},
     "a sandbox that dies in the run": {  # B29
         "turns": [Run("bad"), Say("It died.")], "rules": [{"when": "bad", "fault": "die"}], "texts": ["It died."], "runs": 1,
         "told": [re.compile(r"^\[sandbox ")], "shown": [("bad", "failed", "")]},
