@@ -5,6 +5,7 @@ A row has `turns`, what the upstream says (Say, Run, Fail, Both), and what must 
 looked at:
 
   request    options of Form.body: choice, functions, tokens_max
+  names_none True: the request names no tool at all
   asks_for   "one_call" or "as_json": more members of the request, by the names that forms.py has for them
   sandbox, rules, sections, upstream     configuration, as E2E.serve takes it
   status, error, code                    of the answer, or of the error within a stream
@@ -24,6 +25,7 @@ LIMIT = "[limit reached: answer with what you have]"
 NO_WORDS = "The tools were used as often as this request allows, and the model gave no answer in words."
 NOT_MADE = "[sandbox unavailable] The sandbox could not be made."
 SILENT = "[no output]"
+ALWAYS = {"interceptors": [{"plugin": "code_interpreter", "sandbox": "box", "offer": "always"}]}
 INVALID = re.compile(r"^\[invalid call\]")
 BROKEN = '{"code": "print(\'a\nb\')"'
 RETRY_AT_ONCE = [("Retry-After", "0")]
@@ -122,6 +124,17 @@ SCENARIOS = {
     "an upstream that answers the other way": {  # B17
         "turns": [Run("print(1)", text="Now."), Say("One.")], "answers": "the other way", "texts": ["Now.", "One."], "runs": 1,
         "told": ["1"], "shown": [("print(1)", "ok", "1")], "usage": (20, 10)},
+    "an upstream that cannot stream with tools": {  # B17, B18
+        "turns": [Run("print(1)", text="Now."), Say("One.")], "upstream": {"stream": "replay"}, "texts": ["Now.", "One."],
+        "runs": 1, "told": ["1"], "shown": [("print(1)", "ok", "1")], "usage": (20, 10), "finish": "stop"},
+    "a tool that is always offered": {
+        "turns": [Run("print(1)"), Say("One.")], "names_none": True, "sections": ALWAYS, "texts": ["One."], "runs": 1,
+        "told": ["1"], "shown": [("print(1)", "ok", "1")], "offered": [True, True], "finish": "stop"},
+    "always is not where the client wants no tools": {
+        "turns": [Say("No.")], "names_none": True, "request": {"choice": "none"}, "sections": ALWAYS, "texts": ["No."], "runs": 0,
+        "offered": [False], "choices": ["none"]},
+    "a tool that is never offered where none is named": {  # B08, B16
+        "turns": [Say("Hi.")], "names_none": True, "texts": ["Hi."], "runs": 0, "made": 0, "shown": [], "offered": [False]},
     "arguments that are broken": {  # C043, B35
         "turns": [Call((None, BROKEN)), Run("print(8)"), Say("Mended.")], "texts": ["Mended."], "runs": 1, "told": [INVALID, "8"],
         "finish": "stop", "calls": []},
@@ -137,8 +150,8 @@ SCENARIOS = {
     "arguments in fences": {  # C045
         "turns": [Call((None, '```json\n{"code":"print(1)"}\n```')), Say("One.")], "texts": ["One."], "runs": 1, "told": ["1"]},
     "output over the cap": {  # C083
-        "turns": [Run("big"), Say("Long.")], "rules": [{"when": "big", "stdout": "0123456789" * 6500}], "texts": ["Long."], "runs": 1,
-        "told": [re.compile(r"^0123456789.{12000,17000}0123456789$", re.S)]},
+        "turns": [Run("big"), Say("Long.")], "rules": [{"when": "big", "stdout": "0123456789" * 6500}], "texts": ["Long."],
+        "runs": 1, "told": [re.compile(r"^0123456789.{12000,17000}0123456789$", re.S)]},
     "a sandbox that dies in the run": {  # B29
         "turns": [Run("bad"), Say("It died.")], "rules": [{"when": "bad", "fault": "die"}], "texts": ["It died."], "runs": 1,
         "told": [re.compile(r"^\[sandbox ")], "shown": [("bad", "failed", "")]},

@@ -1,5 +1,6 @@
-"""Containers that a client names: by the id that an answer has told it, on the two surfaces that tell one (chat: test_sessions.py). Who may, for how
-long, and what is said where it is not there; and that what is another's is answered like what never was."""
+"""Containers that a client names: by the id that an answer has told it, on the two surfaces that tell one (chat:
+test_sessions.py). Who may, for how long, and what is said where it is not there; and that what is another's is answered like
+what never was."""
 import re
 
 from client import encode, post, request

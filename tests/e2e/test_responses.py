@@ -3,7 +3,7 @@ is held by the unit tests (test_responses_*.c), what all surfaces share by test_
 import json
 
 import strict_responses
-from client import get, parse_events, post, request
+from client import Wire, get, parse_events, post, request
 from forms import RESPONSES as FORM
 from forms import Obedient
 from harness import E2E, main
@@ -169,6 +169,29 @@ class Stored(Responses):
             self.previous_missing(self.ask(gateway, previous_response_id=first["id"]), first["id"])
             self.previous_missing(self.ask(gateway, previous_response_id=second["id"]), first["id"])
             self.assertEqual(get(gateway, f"/v1/responses/{second['id']}").json, second)
+
+    def test_an_answer_that_is_deleted_while_another_continues_it_is_read_to_its_end(self):
+        upstream = self.upstream(forever=Obedient(FORM))
+        gateway = self.serve(upstream, rules=[{"when": "slow", "stdout": "done", "delay": "500ms"}])
+        first = self.answered(gateway, "print(6*7)")
+        with Wire(gateway) as wire:
+            wire.post({"model": "mock", "input": "slow", "tools": [TOOL], "previous_response_id": first["id"]}, PATH)
+            gateway.journal.wait("run", 2)
+            self.assertEqual(request(gateway, "DELETE", f"/v1/responses/{first['id']}").status, 200)
+            second = wire.answer().json
+        self.assertEqual([text.split("\n")[-1] for _, text in results_of(upstream.requests[-1].json)], ["42", "done"])
+        self.previous_missing(self.ask(gateway, previous_response_id=second["id"]), first["id"])
+
+    def test_a_chain_has_an_end(self):
+        """257 answers: what is sent back grows with each, and stays bounded."""
+        gateway = self.serve(self.upstream(forever=lambda connection: answer("ok")))
+        last = None
+        for i in range(258):
+            reply = self.ask(gateway, f"{i}", **({"previous_response_id": last} if last else {}))
+            if reply.status != 200:
+                break
+            last = reply.json["id"]
+        self.assertEqual((i, reply.status, reply.error["message"]), (257, 400, "More than 256 responses before this one"))
 
     def test_store_false_keeps_nothing(self):
         for stream in (False, True):

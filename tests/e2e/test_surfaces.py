@@ -9,6 +9,7 @@ from client import Wire, encode, lines_of, post
 from forms import CHAT, FORMS, MESSAGES, RESPONSES, Obedient
 from harness import E2E, main
 from test_tenants import CONTROL, VALUES, escaped
+from upstream import Bytes
 
 A, B = "key-of-team-a", "key-of-team-b"
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": A}, {"name": "b", "key": B}]}
@@ -73,7 +74,8 @@ class Sessions(Surface):
     def c060_a_failed_turn_leaves_the_session_alone(self):  # C060
         for form in FORMS:
             turns = [lambda c, f=form: f.turn(c.request.json, calls=[("a", "x = 7")]),
-                     *[form.failure(503, headers=[("Retry-After", "0")])] * 2, lambda c, f=form: f.turn(c.request.json, calls=[("b", "print(x)")]),
+                     *[form.failure(503, headers=[("Retry-After", "0")])] * 2,
+                     lambda c, f=form: f.turn(c.request.json, calls=[("b", "print(x)")]),
                      lambda c, f=form: f.turn(c.request.json, f.results(c.request.json)[-1][1])]
             gateway = self.serve(self.upstream(*turns))
             body = form.body(False, metadata=form.metadata("s"))
@@ -288,6 +290,47 @@ class Forged(Surface):
             self.assertEqual(upstream.requests, [])
 
 
+class Broken(Surface):
+    """Turns that break off: nothing of them runs, and the client is told so in the surface's form, with an end."""
+
+    @staticmethod
+    def half(form, stream, *calls):
+        turn = form.turn({"stream": stream}, "Some words before it.", calls)
+        data = turn.pieces[0] if stream else encode(turn)
+        kind = b"text/event-stream" if stream else b"application/json"
+        cut = data.rindex(b"print") + 3 if calls and not stream else len(data) * 3 // 4
+        return Bytes(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind, len(data)) + data[:cut])
+
+    def broken(self, form, stream, *turns):
+        gateway = self.serve(self.upstream(*turns, *turns[-1:]))
+        told = form.ask(gateway, form.body(stream))
+        self.assertTrue(told.error, told.reply.body)
+        if form is RESPONSES and stream:
+            self.assertEqual(told.final["status"], "failed")
+        line = gateway.wait_event("request")
+        self.assertIn(line["error"], ("UPSTREAM", "UNAVAILABLE", "TIMEOUT"))
+        return gateway, told
+
+    def test_a_first_turn_that_is_cut_runs_nothing(self):
+        for form, stream in WAYS:
+            call = ("call_1", "code_interpreter", {"code": "print(1)"})
+            gateway, told = self.broken(form, stream, self.half(form, stream, call))
+            self.assertEqual(gateway.journal.lines(), [])
+            self.assertEqual(told.status, 200 if stream else 502)
+
+    def c010_a_later_turn_that_is_cut_or_never_comes_is_told_at_the_end(self):  # C010, C009, B32
+        for form, stream in WAYS:
+            ran = form.turn({"stream": stream}, "First.", [("call_1", "code_interpreter", {"code": "print(1)"})])
+            for turn in (self.half(form, stream), lambda connection: False):
+                gateway, told = self.broken(form, stream, ran, turn)
+                self.assertEqual(len(gateway.journal.of("run")), 1)
+                self.assertEqual(told.status, 200 if stream else 424)
+                if form is not MESSAGES:
+                    self.assertEqual(told.code, "failed_after_run")
+                if not stream:
+                    self.assertEqual(told.reply.get("x-should-retry"), "false")
+
+
 class Scope(Surface):
     def b20_b36_an_upstream_outside_the_scope_gets_the_request_untouched(self):
         """And a call of the name that we would have given is the client's there: B09, B19."""
@@ -370,7 +413,8 @@ class Bodies(Surface):
                {"type": "code_interpreter_call", "id": "ci_sg\0", "code": "\0\x1b[2J", "container_id": "\0", "outputs": "x"},
                {"type": "item_reference"}, {"type": "item_reference", "id": 5}, {"type": "reasoning", "summary": 5},
                {"type": "function_call_output", "call_id": None, "output": [5]}, {"role": "assistant", "tool_calls": [5]},
-               {"role": "tool", "tool_call_id": "call_sg" + "0" * 32}, {"role": "assistant", "executed_tools": [5, {"id": "ci_sg1"}]}]
+               {"role": "tool", "tool_call_id": "call_sg" + "0" * 32},
+               {"role": "assistant", "executed_tools": [5, {"id": "ci_sg1"}]}]
         for form, stream in WAYS:
             upstream = self.upstream(forever=lambda c, f=form: f.turn(c.request.json, "ok"))
             gateway = self.serve(upstream)
@@ -386,12 +430,14 @@ class Bodies(Surface):
             upstream = self.upstream()
             gateway = self.serve(upstream)
             good = encode(form.body(False))
-            twice = {b'"model":"m","mod\\u0065l":"x"': "model", b'"metadata":{"session_id":"a","s\\u0065ssion_id":"b"}': "session_id",
+            twice = {b'"model":"m","mod\\u0065l":"x"': "model",
+                     b'"metadata":{"session_id":"a","s\\u0065ssion_id":"b"}': "session_id",
                      b'"tool_choice":{"type":"auto","type":"any"}': "type", b'"metadata":{},"metadata":{}': "metadata",
                      b'"stream":false,"stream":true': "stream", b'"container":"a","container":"b"': "container"}
             for members, name in twice.items():
                 cut = good.replace(b'"model": "mock", ', b"").replace(b'"stream": false', b'"z": 1')
-                self.refused(form, gateway, b"{" + (b'"model":"mock",' if b"mod" not in members else b"") + members + b"," + cut[1:],
+                model = b"" if b"mod" in members else b'"model":"mock",'
+                self.refused(form, gateway, b"{" + model + members + b"," + cut[1:],
                              f"duplicate key '{name}'")
             tool = good.replace(b'"tools": [{', b'"tools": [{"ty\\u0070e":"function",')
             self.refused(form, gateway, tool, "duplicate key 'type' in tools[0]", "tools[0]")
