@@ -171,15 +171,22 @@ struct loss_sink {
 
 static int announce_loss(struct loss_sink *sink, struct sg_error *err)
 {
-    static const char note[] = "{\"state\":\"lost\",\"note\":\"The sandbox of this session was "
-                               "lost and has been replaced: "
-                               "earlier variables and files are gone.\"}";
-    bool is_lost = lease_take_loss(sink->request->lease) || sink->request->has_lost_parked;
-    sink->request->has_lost_parked = false;
-    if (!is_lost) {
+    static const char replaced[] = "{\"state\":\"lost\",\"note\":\"The sandbox of this session was "
+                                   "lost and has been replaced: "
+                                   "earlier variables and files are gone.\"}";
+    static const char ended[] =
+        "{\"state\":\"lost\",\"note\":\"This is a new sandbox, since that of "
+        "the calls before has ended: "
+        "earlier variables and files are gone.\"}";
+    struct request *r = sink->request;
+    bool is_replaced = lease_take_loss(r->lease), has_ended = r->has_lost_parked;
+    r->has_lost_parked = false;
+    if (!is_replaced && !has_ended) {
         return 0;
     }
-    return sink->to->event(sink->to->ctx, SG_OUT_STATUS, note, sizeof note - 1, err);
+    return is_replaced
+               ? sink->to->event(sink->to->ctx, SG_OUT_STATUS, replaced, sizeof replaced - 1, err)
+               : sink->to->event(sink->to->ctx, SG_OUT_STATUS, ended, sizeof ended - 1, err);
 }
 
 static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,

@@ -336,7 +336,7 @@ class Stored(E2E):
          "send the item itself, not a reference to it"),
         ("/v1/responses", '"tools":[{"type":"x"},{"type":"other","container":"cntr_1"}]', "tools[1].container",
          'say {"type": "auto"}'),
-        ("/v1/responses", '"tools":[{"type":"other","container":{"type":"auto"},"container":"cntr_1"}]', "tools[0].container",
+        ("/v1/responses/input_tokens", '"tools":[{"type":"other","container":{"type":"auto"},"container":"cntr_1"}]', "tools[0].container",
          'say {"type": "auto"}'),
         ("/v1/responses", '"tools":[{"type":"shell","container":{"type":"container_reference","id":"cntr_1"}}]', "tools[0].container",
          'say {"type": "auto"}'),
