@@ -78,27 +78,47 @@ int container_take(struct request *r, const struct sandbox *sandbox, struct sg_e
     return rc;
 }
 
+/* The identity's container of that id; `is_parked`: only if nobody has it. */
+static int take_by_id(struct request *r, struct str id, bool is_parked, struct sg_error *err)
+{
+    struct acquire want = {.identity = r->identity,
+                           .container_id = id,
+                           .is_parked = is_parked,
+                           .sandbox =
+                               &r->gateway->config->sandboxes[0], /* the container's counts */
+                           .request_id = r->id,
+                           .deadline = r->deadline};
+    int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
+    if (rc == 0) {
+        r->has_resumed = true;
+        lease_is_named(r);
+    }
+    return rc;
+}
+
+bool container_resume(struct request *r, struct str id)
+{
+    struct sg_error err = {0};
+    if (id.len == 0 || r->lease != NULL || r->session_id.len > 0) { /* it has one of its own */
+        return false;
+    }
+    r->has_lost_parked = take_by_id(r, id, true, &err) != 0;
+    return !r->has_lost_parked;
+}
+
 int container_take_named(struct request *r, struct sg_error *err)
 {
     const struct surface *surface = r->route.surface;
     struct surface_container named =
         surface->container == NULL ? (struct surface_container){0} : surface->container(r->talk);
-    const struct sandbox *sandbox = sandbox_of(r);
-    bool wanted = named.id.len > 0 && sandbox != NULL && r->lease == NULL &&
+    bool wanted = named.id.len > 0 && sandbox_of(r) != NULL && r->lease == NULL &&
                   (named.is_demanded || r->session_id.len == 0);
+    struct sg_error failure = {0};
     if (!wanted) {
         return 0;
     }
-    struct acquire want = {.identity = r->identity,
-                           .container_id = named.id,
-                           .sandbox = sandbox,
-                           .request_id = r->id,
-                           .deadline = r->deadline};
-    struct sg_error failure = {0};
-    if (registry_acquire(r->gateway->registry, &want, &r->lease, &failure) == 0) {
-        r->has_resumed = true;
+    if (take_by_id(r, named.id, false, &failure) == 0) {
         r->session_id = (struct str){0}; /* the named one wins */
-        lease_is_named(r);
         return 0;
     }
     if (!named.is_demanded) {

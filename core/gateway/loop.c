@@ -44,7 +44,7 @@ static int write_out(struct request *r, struct turns *turns, struct sg_error *er
     }
     r->spoke_ms = clock_ms();
     turns->written += turns->out.len;
-    buf_reset(&turns->out);
+    buf_reset(&turns->out); /* also where it failed: what of it has gone is not known */
     return rc;
 }
 
@@ -333,7 +333,9 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
     if (r->is_streaming) {
         struct sg_error ignored = {0};
         fiber_set_deadline(fiber_self(), DEADLINE_NONE); /* it may be what ended the request */
-        buf_reset(&turns->out);
+        if (turns->out.overflow) {
+            buf_reset(&turns->out);
+        } /* else it holds what the surface has told before the failure */
         turns->surface->fail(r->talk, err, &turns->out);
         if (http_answer_write(r->exchange, buf_str(&turns->out), &ignored) == 0) {
             (void)http_answer_end(r->exchange, &ignored); /* the client may have gone */

@@ -69,32 +69,11 @@ static bool memory_keep(void *context, const struct str *ids, size_t count, stru
     return is_kept;
 }
 
-/* Takes the waiting container over, so that it ends with this request or waits on. One that has gone meanwhile leaves a
- * loss to be told with the next result. */
 static bool memory_resume(void *context, struct str id)
 {
     struct request *r = request_of(context);
     struct record *record = find_record(r, r->gateway->records, id);
-    struct str container_id = record == NULL ? (struct str){0} : record_container_id(record);
-    if (container_id.len == 0 || r->lease != NULL) {
-        return false;
-    }
-    struct acquire want = {.identity = r->identity,
-                           .container_id = container_id,
-                           .is_parked = true,
-                           .sandbox =
-                               &r->gateway->config->sandboxes[0], /* the container's counts */
-                           .request_id = r->id,
-                           .deadline = r->deadline};
-    struct sg_error err = {0};
-    int rc = registry_acquire(r->gateway->registry, &want, &r->lease, &err);
-    if (r->session_id.len > 0) { /* it has a container of its own now */
-        lease_release(TAKE(r->lease));
-        return false;
-    }
-    r->has_lost_parked = rc != 0;
-    r->has_resumed = rc == 0;
-    return rc == 0;
+    return record != NULL && container_resume(r, record_container_id(record));
 }
 
 static bool store_keep(void *context, const struct str *ids, size_t count, struct str data)

@@ -171,6 +171,9 @@ void container_source_attach(struct request *);
 int container_take(struct request *, const struct sandbox *, struct sg_error *err);
 /* … on the one that the client names, where it does: NOT_FOUND if the identity has none of that id. */
 int container_take_named(struct request *, struct sg_error *err);
+/* Takes the container over that an earlier answer left waiting, so that it ends with this request or waits on. One that has
+ * gone, or that somebody has, leaves a loss to be told with the next result. With a session nothing is touched. */
+bool container_resume(struct request *, struct str id);
 /* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);

@@ -108,6 +108,23 @@ class Containers:
             self.assertEqual(len(gateway.journal.of("create")), 2)
             self.check_missing(form.ask(gateway, form.in_container(history, first)), first)
 
+    def test_a_kept_container_is_found_by_the_history_for_as_long_as_it_is_kept(self):
+        for form, stream in self.ways():
+            gateway = self.model(form, sandbox=KEPT)
+            body = form.body(stream, "x = 41")
+            ids, texts = set(), []
+            for source in ("print(x + 1)", "print(x + 2)", "print(x + 3)", "print(x + 4)"):
+                told = form.ask(gateway, body)
+                ids.add(form.container(told))
+                texts.append(told.texts[0])
+                body = form.continued(body, told, text=source)
+            self.assertEqual(texts[1:], ["42", "43", "44"])
+            self.assertEqual((len(ids), len(gateway.journal.of("create")), gateway.journal.of("destroy")), (1, 1, []))
+            in_session = {**body, "metadata": form.metadata("s")}
+            self.assertIn("NameError", form.ask(gateway, in_session).texts[0], "a session has one of its own")
+            self.assertEqual(gateway.journal.of("destroy"), [], "and leaves the other alone")
+            self.assertEqual(form.ask(gateway, body).texts, ["45"])
+
     def test_requests_that_name_one_container_use_it_one_after_the_other(self):
         for form in (self.form,):
             rules = [{"when": "slow", "stdout": "done", "delay": "200ms"}]

@@ -331,6 +331,32 @@ class Broken(Surface):
                     self.assertEqual(told.reply.get("x-should-retry"), "false")
 
 
+    def test_what_comes_in_one_piece_with_the_failure_is_told_before_it(self):
+        """The checkers of streams see to it that nothing is missing: numbers, openings, ends."""
+        for form, checker in ((RESPONSES, strict_responses), (MESSAGES, strict_messages)):
+            events = form.turn({"stream": True}, "Some words before it.").pieces[0].split(b"\n\n")
+            for tail in (b"data: {", b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"boom"}}'):
+                go_on = threading.Event()
+
+                def turn(connection, rest=b"\n\n".join([*events[1:5], tail, b""]), go_on=go_on, first=events[0] + b"\n\n"):
+                    connection.begin_stream()
+                    connection.chunk(first)
+                    go_on.wait(60)
+                    connection.chunk(rest)
+                    connection.end()
+                    return True
+                gateway = self.serve(self.upstream(turn))
+                with Wire(gateway) as wire:
+                    wire.post(form.body(True), form.path)
+                    response = wire.stream()
+                    seen = response.readline()
+                    go_on.set()
+                    seen += response.read()
+                self.assertIn(b"Som", seen)
+                final = checker.check(seen)
+                self.assertTrue(final.get("error"), seen)
+
+
 class Scope(Surface):
     def b20_b36_an_upstream_outside_the_scope_gets_the_request_untouched(self):
         """And a call of the name that we would have given is the client's there: B09, B19."""
