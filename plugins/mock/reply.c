@@ -243,13 +243,14 @@ static void call_forced(struct reply *r, const struct conversation *c)
 
 /* ---- the decision ---- */
 
-static void say_in_words(struct reply *r, struct part code, struct part query)
+static void say_in_words(struct reply *r, bool asks_to_run, struct part query)
 {
-    text_puts(&r->content, code.len > 0 ? "I cannot run code here, so I do not know the result."
+    text_puts(&r->content, asks_to_run ? "I cannot run code here, so I do not know the result."
                            : query.len > 0
                                ? "I cannot search the web here, so I do not know."
                                : "I am the mock model. I call a tool when I am asked to 'run this "
-                                 "Python code: ...' or to 'search the web for: ...'; to anything "
+                                 "Python code: ...', to 'run this shell command: ...' or to "
+                                 "'search the web for: ...'; to anything "
                                  "else this is my answer.");
 }
 
@@ -262,19 +263,22 @@ void reply_decide(struct reply *r, const struct conversation *c)
         return;
     }
     struct part code = without_fence(text_after(&c->user, "python code"));
+    struct part command = without_fence(text_after(&c->user, "shell command"));
     struct part query = text_after(&c->user, "search the web");
     const struct tool *tool;
     if (code.len > 0 && (tool = find_tool(c, "code_interpreter", "code")) != NULL) {
         call_with(r, tool->name, "code", code);
     } else if (code.len > 0 && (tool = find_shell(c)) != NULL) {
         call_shell(r, tool->name, code);
+    } else if (command.len > 0 && (tool = find_shell(c)) != NULL) {
+        call_with(r, tool->name, "command", command);
     } else if (query.len > 0 && (tool = find_tool(c, "web_search", "query")) != NULL) {
         call_with(r, tool->name, "query", query);
     } else if (forced) {
         call_forced(r, c);
     }
     if (r->calls_count == 0) {
-        say_in_words(r, code, query);
+        say_in_words(r, code.len > 0 || command.len > 0, query);
     }
 }
 

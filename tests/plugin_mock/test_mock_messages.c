@@ -67,6 +67,11 @@ static void it_calls_the_code_tool_and_tells_what_came_back(void)
     expect_new(MESSAGES(ASK, ",\"tools\":[" BASH "]"),
                "bash_code_execution({\"command\":\"python3 - <<'EOF'\\nprint(6*7)\\nEOF\"})|"
                "tool_use");
+    expect_new(
+        MESSAGES(USER(WORD("Run this shell command: ls -l")), ",\"tools\":[" CODE "," BASH "]"),
+        "bash_code_execution({\"command\":\"ls -l\"})|tool_use");
+    expect_new(MESSAGES(USER(WORD("Run this shell command: ls -l")), ",\"tools\":[" CODE "]"),
+               UNKNOWN);
     expect_new(MESSAGES(ASK "," ASSISTANT(USE("a", "{}") "," USE("b", "{}")) "," USER(
                             TOOL_RESULT("a", "\"one\"") "," TOOL_RESULT(
                                 "b", "[{\"type\":\"text\",\"text\":\"two\"}]")),
