@@ -45,6 +45,7 @@
 #define LIMIT_PARK_MS 300000 /* a container waits for the request that continues an answer */
 #define LIMIT_RESPONSE_LIFE_MS 86400000 /* a stored response, from its last use */
 #define LIMIT_RESPONSE_BYTES (8 * MIB)  /* … with its input */
+#define LIMIT_CHAIN_BYTES (8 * MIB)     /* stored responses before the one that is asked for */
 #define LIMIT_RESPONSES_IDENTITY_BYTES (64 * MIB)
 #define LIMIT_RESPONSES_TOTAL_BYTES (512 * MIB)
 #define LIMIT_LOOP_HELD_MS 200 /* the watchdog names what holds a loop for longer */

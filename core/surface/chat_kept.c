@@ -1,7 +1,10 @@
-/* Puts back what was kept of an answer (chat_memory.c) when the client brings the results of its calls. */
+/* Puts back what was kept of an answer (chat_memory.c) when the client brings the results of its calls. A small history can
+ * name one answer often: its record is read once and put back once, and what its ids become is bounded. */
+#include "surface/body_edit.h"
 #include "surface/chat_recall.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 
 #include <stdio.h>
 
@@ -11,6 +14,9 @@ struct kept_call {
 };
 
 struct kept { /* what was kept of one answer, read */
+    struct kept *next;
+    const char *data; /* of the record, which tells it from others */
+    bool is_put_back; /* where it stands again, it is as the client has it */
     struct str hash;
     struct json_member *names;
     size_t names_count;
@@ -323,32 +329,43 @@ static void turns_put_back(struct chat_recall *recall, const struct kept *kept,
 
 /* ---- ids ---- */
 
-static void id_map(struct chat_recall *recall, const struct kept *kept, struct json_value id,
-                   struct str text)
+/* An upstream's id may be long, and stand for a short one of ours that is named often. */
+static int id_map(struct chat_recall *recall, const struct kept *kept, struct json_value id,
+                  struct str text, struct sg_error *err)
 {
     size_t place;
     const struct kept_call *call = kept_find(kept, text, &place);
-    if (call != NULL && !str_eq(call->up, call->id)) {
-        BUF_CLEANUP struct buf quoted = {0};
-        (void)buf_put_json(&quoted, call->up); /* small: fits */
-        chat_value_replace(recall, id, chat_text_copy(recall->arena, &quoted));
+    if (call == NULL || str_eq(call->up, call->id)) {
+        return SG_OK;
     }
+    if (call->up.len > LIMIT_BODY_BYTES - recall->ids_bytes) {
+        return body_too_large(true, err);
+    }
+    recall->ids_bytes += call->up.len;
+    BUF_CLEANUP struct buf quoted = {0};
+    (void)buf_put_json(&quoted, call->up); /* bounded by what was kept */
+    chat_value_replace(recall, id, chat_text_copy(recall->arena, &quoted));
+    return SG_OK;
 }
 
-static void calls_map(struct chat_recall *recall, const struct kept *kept,
-                      const struct turned *turned)
+static int calls_map(struct chat_recall *recall, const struct kept *kept,
+                     const struct turned *turned, struct sg_error *err)
 {
-    for (size_t i = 0; i < turned->calls_count; i++) {
-        id_map(recall, kept, turned->ids[i], turned->calls[i].id);
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < turned->calls_count; i++) {
+        code = id_map(recall, kept, turned->ids[i], turned->calls[i].id, err);
     }
+    return code;
 }
 
-static void answers_map(struct chat_recall *recall, const struct kept *kept,
-                        const struct turned *turned)
+static int answers_map(struct chat_recall *recall, const struct kept *kept,
+                       const struct turned *turned, struct sg_error *err)
 {
-    for (size_t i = 0; i < turned->answers_count; i++) {
-        id_map(recall, kept, turned->answers[i].id, turned->answers[i].id_text);
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < turned->answers_count; i++) {
+        code = id_map(recall, kept, turned->answers[i].id, turned->answers[i].id_text, err);
     }
+    return code;
 }
 
 /* ---- runs in words ---- */
@@ -397,8 +414,24 @@ static void kept_runs_put(const struct chat_recall *recall, const struct kept *k
 
 /* ---- a message with ids of ours ---- */
 
-static const struct kept *kept_of(struct chat_recall *recall, const struct turned *turned,
-                                  struct str *ret_id)
+/* The record, read once for the request. */
+static struct kept *kept_get(struct chat_recall *recall, struct str data)
+{
+    struct kept *kept = recall->kept;
+    while (kept != NULL && kept->data != data.data) {
+        kept = kept->next;
+    }
+    if (kept == NULL) {
+        kept = kept_read(data, recall->arena);
+        kept->data = data.data;
+        kept->next = recall->kept;
+        recall->kept = kept;
+    }
+    return kept;
+}
+
+static struct kept *kept_of(struct chat_recall *recall, const struct turned *turned,
+                            struct str *ret_id)
 {
     const struct surface_memory *memory = recall->request->memory;
     struct str data;
@@ -406,34 +439,40 @@ static const struct kept *kept_of(struct chat_recall *recall, const struct turne
         struct str id = turned->calls[i].id;
         if (str_starts(id, STR(CHAT_ID_MARK)) && memory->find(memory->context, id, &data)) {
             *ret_id = id;
-            return kept_read(data, recall->arena);
+            return kept_get(recall, data);
         }
     }
     return NULL;
 }
 
-static enum chat_kept_outcome kept_use(struct chat_recall *recall, const struct kept *kept,
-                                       const struct chat_message *message,
-                                       const struct turned *turned, struct str id)
+static int kept_use(struct chat_recall *recall, struct kept *kept,
+                    const struct chat_message *message, const struct turned *turned, struct str id,
+                    enum chat_kept_outcome *ret, struct sg_error *err)
 {
     bool unchanged = is_unchanged(kept, message, turned, recall->arena);
-    answers_map(recall, kept, turned);
+    int code = answers_map(recall, kept, turned, err);
     if (unchanged) {
         recall->resumes = id;
     }
-    bool is_whole = unchanged && kept->assistant.raw.len > 0;
-    if (is_whole && all_are_offered(recall->request, kept)) {
-        turns_put_back(recall, kept, message, turned);
-        return CHAT_KEPT_PUT_BACK;
+    bool is_whole = unchanged && kept->assistant.raw.len > 0 && !kept->is_put_back;
+    bool is_offered = is_whole && all_are_offered(recall->request, kept);
+    if (code == SG_OK && !is_offered) {
+        code = calls_map(recall, kept, turned, err);
     }
-    calls_map(recall, kept, turned);
-    if (!is_whole) {
-        return CHAT_KEPT_NOTHING;
+    if (code != SG_OK || !is_whole) {
+        return code;
+    }
+    kept->is_put_back = true;
+    if (is_offered) {
+        turns_put_back(recall, kept, message, turned);
+        *ret = CHAT_KEPT_PUT_BACK;
+        return SG_OK;
     }
     BUF_CLEANUP struct buf text = {0};
     kept_runs_put(recall, kept, &text); /* bounded by what was kept */
     chat_content_prefix(recall, message, chat_text_copy(recall->arena, &text));
-    return CHAT_KEPT_AS_TEXT;
+    *ret = CHAT_KEPT_AS_TEXT;
+    return SG_OK;
 }
 
 int chat_kept_apply(struct chat_recall *recall, const struct chat_message *message,
@@ -455,10 +494,10 @@ int chat_kept_apply(struct chat_recall *recall, const struct chat_message *messa
         return code;
     }
     struct str id;
-    const struct kept *kept = kept_of(recall, turned, &id);
+    struct kept *kept = kept_of(recall, turned, &id);
     if (kept != NULL) {
         answers_read(turned, message->ahead, recall->arena);
-        *ret = kept_use(recall, kept, message, turned, id);
+        code = kept_use(recall, kept, message, turned, id, ret, err);
     }
-    return SG_OK;
+    return code;
 }

@@ -13,6 +13,8 @@ struct chat_recall {
     struct str
         resumes; /* the id of the answer that this request continues, as far as it was read */
     struct turned *turned; /* the message that is read; one for all, as it is large */
+    struct kept *kept;     /* the records that were read, the last one first */
+    size_t ids_bytes;      /* of the ids that took the place of ours, so far */
 };
 
 struct chat_message { /* of the client's, with its members */

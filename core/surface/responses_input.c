@@ -1,18 +1,13 @@
-/* What comes back: earlier responses and items that are referred to, resolved from the store; and calls of ours in a
- * history, which go up as calls of the function and their results or, where the tool is not offered, as text. */
-#include "surface/responses.h"
-#include "surface/responses_stored.h"
+/* What comes back: earlier responses and items that are referred to, resolved from the store (responses_recall.c); and calls
+ * of ours in a history, which go up as calls of the function and their results or, where the tool is not offered, as
+ * text. */
+#include "surface/responses_recall.h"
 #include "surface/results.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 
 #include <stdio.h>
-
-enum { /* what is looked up for one request: each costs a walk through a record */
-       REFERENCES_MAX = 1024,
-       CALLS_FOUND_MAX = 4096
-};
 
 /* ---- looking at an item ---- */
 
@@ -58,17 +53,11 @@ static bool is_reference(const struct peek *peek)
     return peek->is_named_reference || (peek->id.len > 0 && peek->type.len == 0 && !peek->has_role);
 }
 
-static bool store_find(const struct responses_request *request, struct str id, struct str *ret)
-{
-    const struct surface_store *store = request->store;
-    return store != NULL && id.len > 0 && store->find(store->context, id, ret);
-}
-
 static bool item_is_ours(const struct responses_request *request, const struct peek *peek)
 {
     struct str ignored;
     if (is_reference(peek)) {
-        return store_find(request, peek->id, &ignored);
+        return recall_store_find(request, peek->id, &ignored);
     }
     return responses_kind_of_item(peek->type, peek->id) != NULL;
 }
@@ -79,7 +68,7 @@ bool responses_input_is_ours(const struct responses_request *request, struct are
     struct str ignored;
     if (previous != NULL && previous->value.type == JSON_STRING) {
         struct str id = json_text_of(previous->value, arena);
-        if (str_starts(id, STR(RESPONSES_ID_MARK)) || store_find(request, id, &ignored)) {
+        if (str_starts(id, STR(RESPONSES_ID_MARK)) || recall_store_find(request, id, &ignored)) {
             return true;
         }
     }
@@ -102,37 +91,6 @@ bool responses_input_is_ours(const struct responses_request *request, struct are
 }
 
 /* ---- calls of ours ---- */
-
-/* What the record of a call says: {"call_id","arguments","output"}. False: nothing. */
-struct told {
-    struct str call_id, arguments, output;
-};
-
-static bool told_find(const struct responses_record *record, struct str id, struct arena *arena,
-                      struct told *ret)
-{
-    struct json_walk walk = json_walk_of(record->calls), inner;
-    struct str key;
-    struct json_value call, value;
-    while (json_walk_member(&walk, &key, &call)) {
-        if (call.type != JSON_OBJECT ||
-            !str_eq(json_text_of((struct json_value){JSON_STRING, key}, arena), id)) {
-            continue;
-        }
-        inner = json_walk_of(call);
-        while (json_walk_member(&inner, &key, &value)) {
-            struct str *to = json_key_is(key, "call_id")     ? &ret->call_id
-                             : json_key_is(key, "arguments") ? &ret->arguments
-                             : json_key_is(key, "output")    ? &ret->output
-                                                             : NULL;
-            if (to != NULL && value.type == JSON_STRING) {
-                *to = json_text_of(value, arena);
-            }
-        }
-        return true;
-    }
-    return false;
-}
 
 static int kind_offer(const struct responses_request *request, const struct responses_kind *kind)
 {
@@ -161,86 +119,41 @@ static void pair_put(struct str name, struct str call_id, struct str arguments, 
     (void)buf_putc(out, '}');
 }
 
-struct known_record { /* one that was read for this request */
-    struct known_record *next;
-    const char *data;
-    struct responses_record record;
-};
-
-struct recalling { /* the input, on its way up */
-    struct responses_request *request;
-    struct arena *arena;
-    const struct responses_record *record; /* that the item is of; NULL: the client's own */
-    struct known_record *known;
-    size_t references, calls_found;
-};
-
-/* The record that is kept under the id, read once for the request; NULL: none. */
-static const struct responses_record *record_find(struct recalling *recalling, struct str id)
-{
-    struct str data;
-    if (!store_find(recalling->request, id, &data)) {
-        return NULL;
-    }
-    struct known_record *known = recalling->known;
-    while (known != NULL && known->data != data.data) {
-        known = known->next;
-    }
-    if (known == NULL) {
-        struct responses_record record;
-        if (!responses_record_read(data, recalling->arena, &record)) {
-            return NULL;
-        }
-        known = arena_get(recalling->arena, sizeof *known);
-        *known = (struct known_record){recalling->known, data.data, record};
-        recalling->known = known;
-    }
-    return &known->record;
-}
-
-/* What the model was told of a call, if the item does not show it: an item of a record in that record, the client's own
- * in the one that is kept under its id. */
-static bool call_told(struct recalling *recalling, struct str id, bool has_result, struct told *ret)
-{
-    if (recalling->calls_found++ >= CALLS_FOUND_MAX) {
-        return false;
-    }
-    if (recalling->record != NULL && told_find(recalling->record, id, recalling->arena, ret)) {
-        return true;
-    }
-    const struct responses_record *record = has_result ? NULL : record_find(recalling, id);
-    return record != NULL && told_find(record, id, recalling->arena, ret);
-}
-
 /* A call of ours, as what the upstream knows of it. */
-static void call_recall(struct recalling *recalling, const struct responses_kind *kind,
-                        const struct json_member *members, size_t count, struct buf *out)
+static int call_recall(struct recalling *recalling, const struct responses_kind *kind,
+                       const struct json_member *members, size_t count, struct buf *out,
+                       struct sg_error *err)
 {
     struct responses_request *request = recalling->request;
-    struct arena *arena = recalling->arena;
-    struct str id = json_find_text(members, count, "id", arena);
+    struct arena *scratch = recalling->scratch;
+    struct str id = json_find_text(members, count, "id", scratch);
     BUF_CLEANUP struct buf arguments = {0}, result = {0}, call_id = {0}, text = {0};
     bool has_result = false;
     struct told told = {0};
-    kind->recall(members, count, arena, &arguments, &result, &has_result);
-    struct str container =
-        kind->container == NULL ? (struct str){0} : kind->container(members, count, arena);
+    kind->recall(members, count, scratch, &arguments, &result, &has_result);
+    struct str container = kind->container == NULL
+                               ? (struct str){0}
+                               : kind->container(members, count, recalling->arena);
     request->history_container = container.len > 0 ? container : request->history_container;
-    bool is_told = call_told(recalling, id, has_result, &told);
-    struct str said = is_told && told.arguments.len > 0 ? told.arguments : buf_str(&arguments);
-    struct str output = is_told ? told.output : buf_str(&result);
+    int code = recall_told(recalling, id, has_result, &told, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    struct str said = told.arguments.len > 0 ? told.arguments : buf_str(&arguments);
+    struct str output = told.is_there ? told.output : buf_str(&result);
     int offer = kind_offer(request, kind);
     if (offer >= 0) {
         (void)buf_puts(&call_id, "call_"); /* small: fits */
         (void)buf_append_str(&call_id, id);
         pair_put(request->set.shown[offer].name, buf_str(&call_id), said, output, out);
-        return;
+        return SG_OK;
     }
     result_text_put(str_of(kind->hosted), said, output, &text); /* bounded by the body */
     (void)buf_puts(out, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
                         "\"output_text\",\"text\":");
     (void)buf_put_json(out, buf_str(&text));
     (void)buf_puts(out, "}]}");
+    return SG_OK;
 }
 
 /* Reasoning that carries nothing: an id of the upstream's own state, of which it keeps none. */
@@ -267,7 +180,7 @@ static bool says_nothing(const struct json_member *members, size_t count)
 enum fate { FATE_STAYS, FATE_CHANGED, FATE_GONE };
 
 /* What the item becomes on its way up; CHANGED: it was written to `out`. */
-static int item_recall(struct recalling *recalling, struct json_value item, const struct peek *peek,
+static int item_change(struct recalling *recalling, struct json_value item, const struct peek *peek,
                        struct buf *out, enum fate *ret, struct sg_error *err)
 {
     const struct responses_kind *kind = responses_kind_of_item(peek->type, peek->id);
@@ -277,17 +190,31 @@ static int item_recall(struct recalling *recalling, struct json_value item, cons
     }
     struct json_member *members = NULL;
     size_t count = 0;
-    int code = json_members(item, "input", recalling->arena, &members, &count, err);
+    int code = json_members(item, "input", recalling->scratch, &members, &count, err);
     if (code != SG_OK) {
         return code;
     }
     if (kind == NULL) {
         *ret = says_nothing(members, count) ? FATE_GONE : FATE_STAYS;
-    } else {
-        call_recall(recalling, kind, members, count, out);
-        *ret = FATE_CHANGED;
+        return SG_OK;
     }
-    return SG_OK;
+    *ret = FATE_CHANGED;
+    return call_recall(recalling, kind, members, count, out, err);
+}
+
+/* The same, counted. */
+static int item_recall(struct recalling *recalling, struct json_value item, const struct peek *peek,
+                       struct buf *out, enum fate *ret, struct sg_error *err)
+{
+    size_t before = out->len;
+    int code = item_change(recalling, item, peek, out, ret, err);
+    if (code == SG_OK && out->overflow) {
+        code = body_too_large(true, err);
+    } else if (code == SG_OK) {
+        size_t bytes = *ret == FATE_STAYS ? item.raw.len : out->len - before;
+        code = recall_count(recalling, bytes, err);
+    }
+    return code;
 }
 
 /* ---- earlier responses ---- */
@@ -301,25 +228,39 @@ static int previous_missing(struct str id, struct sg_error *err)
     return SG_E_INVALID;
 }
 
+static int chain_too_large(struct sg_error *err)
+{
+    error_set_param(err, SG_E_LIMIT, "previous_response_id",
+                    "The responses before this one hold more than %zu MiB.",
+                    LIMIT_CHAIN_BYTES / MIB);
+    err->status = 413;
+    (void)snprintf(err->reason, sizeof err->reason, "request_too_large"); /* fits */
+    return SG_E_LIMIT;
+}
+
 /* The responses before this one, the newest first. */
-static int chain_read(struct recalling *recalling, const struct responses_record **records,
-                      size_t *ret, struct sg_error *err)
+static int chain_read(struct recalling *recalling, struct known_record **records, size_t *ret,
+                      struct sg_error *err)
 {
     const struct responses_request *request = recalling->request;
     struct json_value previous = request->previous->value;
-    size_t count = 0;
+    size_t count = 0, bytes = 0;
     while (previous.type == JSON_STRING) {
-        struct str id = json_text_of(previous, recalling->arena);
+        struct str id = json_text_of(previous, recalling->scratch);
         if (count == RESPONSES_CHAIN_MAX) {
             return error_set_param(err, SG_E_INVALID, "previous_response_id",
                                    "More than %d responses before this one", RESPONSES_CHAIN_MAX);
         }
-        const struct responses_record *record = record_find(recalling, id);
-        if (record == NULL || !str_eq(record->id, id)) { /* an item's id is no response's */
+        struct known_record *known = recall_record(recalling, id);
+        if (known == NULL || !str_eq(known->record.id, id)) { /* an item's id is no response's */
             return previous_missing(id, err);
         }
-        records[count++] = record;
-        previous = record->previous;
+        bytes += known->data.len;
+        if (bytes > LIMIT_CHAIN_BYTES) {
+            return chain_too_large(err);
+        }
+        records[count++] = known;
+        previous = known->record.previous;
     }
     *ret = count;
     return SG_OK;
@@ -334,9 +275,9 @@ static int list_recall(struct recalling *recalling, struct json_value list, stru
     int code = SG_OK;
     while (code == SG_OK && json_walk_element(&walk, &item)) {
         enum fate fate;
-        struct peek peek = value_peek(item, recalling->arena);
+        struct peek peek = value_peek(item, recalling->scratch);
         code = item_recall(recalling, item, &peek, out, &fate, err);
-        if (fate == FATE_STAYS) {
+        if (code == SG_OK && fate == FATE_STAYS) {
             (void)buf_append_str(out, item.raw); /* asked for below */
         }
         (void)buf_puts(out, fate == FATE_GONE ? "" : ",");
@@ -349,14 +290,14 @@ static int previous_read(struct recalling *recalling, struct sg_error *err)
     struct responses_request *request = recalling->request;
     size_t count = 0;
     BUF_CLEANUP struct buf out = {.max = LIMIT_BODY_BYTES};
-    const struct responses_record **records =
-        arena_get(recalling->arena, RESPONSES_CHAIN_MAX * sizeof(void *));
+    struct known_record **records =
+        arena_get(recalling->scratch, RESPONSES_CHAIN_MAX * sizeof(struct known_record *));
     int code = chain_read(recalling, records, &count, err);
     while (code == SG_OK && count-- > 0) {
         recalling->record = records[count];
-        code = list_recall(recalling, records[count]->input, &out, err);
+        code = list_recall(recalling, records[count]->record.input, &out, err);
         if (code == SG_OK) {
-            code = list_recall(recalling, records[count]->output, &out, err);
+            code = list_recall(recalling, records[count]->record.output, &out, err);
         }
     }
     recalling->record = NULL;
@@ -364,52 +305,6 @@ static int previous_read(struct recalling *recalling, struct sg_error *err)
         request->before = buf_to_arena(&out, recalling->arena);
     }
     return code;
-}
-
-/* ---- references ---- */
-
-static bool list_find(struct json_value list, struct str id, struct arena *arena,
-                      struct json_value *ret)
-{
-    struct json_walk walk = json_walk_of(list);
-    while (json_walk_element(&walk, ret)) {
-        if (str_eq(value_peek(*ret, arena).id, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* An input item that came without an id has its one in `input_ids`. */
-static bool input_find(const struct responses_record *record, struct str id, struct arena *arena,
-                       struct json_value *ret)
-{
-    struct json_walk ids = json_walk_of(record->input_ids), items = json_walk_of(record->input);
-    struct json_value its_id;
-    while (json_walk_element(&ids, &its_id) && json_walk_element(&items, ret)) {
-        if (its_id.type == JSON_STRING && str_eq(json_text_of(its_id, arena), id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the reference stands for, and the record that it is of. */
-static int reference_read(struct recalling *recalling, struct str id, struct json_value *ret,
-                          struct sg_error *err)
-{
-    if (recalling->references++ == REFERENCES_MAX) {
-        return error_set_param(err, SG_E_INVALID, "input", "More than %d references to items",
-                               REFERENCES_MAX);
-    }
-    const struct responses_record *record = record_find(recalling, id);
-    if (record != NULL && (list_find(record->output, id, recalling->arena, ret) ||
-                           input_find(record, id, recalling->arena, ret))) {
-        recalling->record = record;
-        return SG_OK;
-    }
-    return error_set_param(err, SG_E_NOT_FOUND, "input", "Item with id '%.*s' not found.",
-                           id.len < 128 ? (int)id.len : 128, id.data);
 }
 
 /* ---- the client's own input ---- */
@@ -458,13 +353,13 @@ static int reference_follow(struct recalling *recalling, struct responses_input_
 {
     struct json_member *members = NULL;
     size_t count = 0;
-    int code = json_members(noted->value, "input", recalling->arena, &members, &count, err);
+    int code = json_members(noted->value, "input", recalling->scratch, &members, &count, err);
     if (code == SG_OK) { /* of two ids, which one? */
-        code = reference_read(recalling, peek->id, &noted->value, err);
+        code = recall_reference(recalling, peek->id, &noted->value, err);
     }
     if (code == SG_OK) {
         noted->is_reference = true;
-        *peek = value_peek(noted->value, recalling->arena);
+        *peek = value_peek(noted->value, recalling->scratch);
     }
     return code;
 }
@@ -486,9 +381,7 @@ static int element_read(struct recalling *recalling, struct elements *elements,
     }
     recalling->record = NULL;
     struct str put = noted->value.raw;
-    if (code == SG_OK && out.overflow) {
-        code = body_too_large(true, err);
-    } else if (code == SG_OK && out.len > 0) {
+    if (code == SG_OK && out.len > 0) {
         put = buf_to_arena(&out, recalling->arena);
     }
     if (code == SG_OK) {
@@ -532,7 +425,7 @@ static int list_read(struct recalling *recalling, struct sg_error *err)
         struct peek peek = {0};
         if (json_walk_enter(&walk, &inner)) {
             const char *start = inner.at - 1;
-            peek = item_peek(&inner, recalling->arena);
+            peek = item_peek(&inner, recalling->scratch);
             element = (struct json_value){JSON_OBJECT, {start, (size_t)(inner.at - start) + 1}};
             json_walk_leave(&walk, &inner);
         } else if (!json_walk_element(&walk, &element)) {
@@ -550,11 +443,12 @@ static int list_read(struct recalling *recalling, struct sg_error *err)
 int responses_input_read(struct responses_request *request, struct arena *arena,
                          struct sg_error *err)
 {
-    struct recalling recalling = {.request = request, .arena = arena};
+    struct recalling recalling = {.request = request, .arena = arena, .scratch = arena_new(0)};
     request->edits.arena = arena;
     int code = request->previous == NULL ? SG_OK : previous_read(&recalling, err);
     if (code == SG_OK && request->input != NULL && request->input->value.type == JSON_ARRAY) {
         code = list_read(&recalling, err);
     }
+    arena_free(recalling.scratch);
     return code;
 }

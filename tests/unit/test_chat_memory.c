@@ -2,6 +2,8 @@
  * gateway's is in core/session/records.c. Runs that were shown: test_chat_shown.c. */
 #include "chat_memory_fixture.h"
 
+#include "base/limits.h"
+
 static void a_mixed_turn_is_put_together_again_when_the_results_come(void)
 {
     MEMORY_CLEANUP struct memory m;
@@ -411,6 +413,57 @@ static void calls_that_were_not_run_are_not_put_back(void)
     cJSON_Delete(calls);
 }
 
+static void an_answer_that_stands_twice_is_put_back_once(void)
+{
+    static const char *const tools[] = {TOOLS ",", "\"tools\":[" OWN_TOOL "],"};
+    for (size_t i = 0; i < COUNT_OF(tools); i++) {
+        MEMORY_CLEANUP struct memory m;
+        memory_open(&m);
+        BENCH_CLEANUP struct bench first = bench_with(&m), next = bench_with(&m);
+        first_request(&m, &first);
+        cJSON *calls;
+        char *message = client_message(&first, &calls);
+        BUF_CLEANUP struct buf body = {0}, again = {0};
+        buf_printf(&again, "%s," RESULT("%s", "1") "," RESULT("%s", "2"), message, id_of(calls, 0),
+                   id_of(calls, 1));
+        body_put(&body, tools[i], "%s,%s", again.data, again.data);
+        bench_open(&next, body.data);
+        const char *up = bench_request(&next);
+        const char *once = strstr(up, "x=1"); /* of a run of ours */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(once);
+        CU_ASSERT_PTR_NULL(strstr(once + 1, "x=1"));
+        CU_ASSERT_PTR_NOT_NULL(
+            strstr(once, RESULT("call_3", "2") ",{\"role\":\"assistant\",\"content\":\"Let me see."
+                                               "\\n\\nBoth.\",\"tool_calls\":[" STOCK_B));
+        CU_ASSERT_TRUE(str_is(m.resumed, id_of(calls, 0)));
+        free(message);
+        cJSON_Delete(calls);
+    }
+}
+
+static void what_ids_become_is_bounded_before_it_is_copied(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench next = bench_with(&m);
+    BUF_CLEANUP struct buf record = {0}, body = {0};
+    char *long_id = arena_alloc(m.arena, MIB);
+    memset(long_id, 'x', MIB - 1);
+    buf_printf(&record, "{\"hash\":\"\",\"calls\":[{\"id\":\"call_sg1\",\"up\":\"%s\"}]}", long_id);
+    struct str id = STR("call_sg1");
+    memory_keep(&m, &id, 1, buf_str(&record), false);
+    buf_puts(&body, "{\"messages\":[");
+    for (int i = 0; i < 50; i++) {
+        buf_puts(&body, i == 0 ? "" : ",");
+        buf_puts(&body,
+                 "{\"role\":\"assistant\",\"tool_calls\":[" ENTRY("call_sg1", "f", "{}") "]}");
+    }
+    buf_puts(&body, "]," TOOLS "}");
+    CU_ASSERT_EQUAL(bench_try_open(&next, body.data), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(error_status(&next.err), 413);
+    CU_ASSERT_TRUE(arena_bytes(next.arena) < 33 * MIB);
+}
+
 static const struct test tests[] = {
     TEST(a_mixed_turn_is_put_together_again_when_the_results_come),
     TEST(our_results_stand_in_the_order_of_the_calls_wherever_the_clients_do),
@@ -427,6 +480,8 @@ static const struct test tests[] = {
     TEST(ids_stay_where_nothing_is_to_be_found_again),
     TEST(a_record_that_is_too_large_still_says_what_the_ids_mean),
     TEST(calls_that_were_not_run_are_not_put_back),
+    TEST(an_answer_that_stands_twice_is_put_back_once),
+    TEST(what_ids_become_is_bounded_before_it_is_copied),
 };
 
 int main(int argc, char **argv)
