@@ -176,6 +176,21 @@ static enum responses_part_kind part_kind_of(struct str type, bool is_summary)
                                   : RESPONSES_PART_UNKNOWN;
 }
 
+int responses_annotation_keep(struct responses *r, struct responses_part *part,
+                              struct str annotation, struct sg_error *err)
+{
+    if (part->annotations_count == RESPONSES_ANNOTATIONS_MAX) {
+        return error_set(err, SG_E_LIMIT, "more than %d annotations in a part",
+                         RESPONSES_ANNOTATIONS_MAX);
+    }
+    BUF_CLEANUP struct buf more = {0};
+    (void)buf_puts(&more, part->annotations_count > 0 ? "," : ""); /* bounded by its event */
+    (void)buf_append_str(&more, annotation);
+    int code = responses_keep(r->turn, &part->annotations, buf_str(&more), err);
+    part->annotations_count += code == SG_OK;
+    return code;
+}
+
 /* All annotations of the part, where the whole has more than have come one by one. */
 static int annotations_take(struct responses *r, struct responses_part *part,
                             const struct json_member *list, struct sg_error *err)
@@ -187,15 +202,8 @@ static int annotations_take(struct responses *r, struct responses_part *part,
     struct json_value annotation;
     int code = SG_OK;
     for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &annotation); i++) {
-        if (i < part->annotations_count) {
-            continue;
-        }
-        part->annotations_count++;
-        if (part->annotations.len > 0) {
-            code = responses_keep(r->turn, &part->annotations, STR(","), err);
-        }
-        if (code == SG_OK) {
-            code = responses_keep(r->turn, &part->annotations, annotation.raw, err);
+        if (i >= part->annotations_count) {
+            code = responses_annotation_keep(r, part, annotation.raw, err);
         }
     }
     return code;
