@@ -275,6 +275,9 @@ int responses_item_take(struct responses *, struct responses_item *, struct json
                         bool is_last, struct arena *, struct sg_error *err);
 int responses_part_take(struct responses *, struct responses_item *, struct responses_part *,
                         struct json_value object, struct arena *, struct sg_error *err);
+/* The type of an item, as we take it. */
+struct str responses_type_of(const struct responses *, const struct json_member *, size_t count,
+                             struct arena *);
 /* One more annotation of a part, which may hold so many. */
 int responses_annotation_keep(struct responses *, struct responses_part *, struct str annotation,
                               struct sg_error *err);

@@ -127,7 +127,7 @@ static int item_event(struct responses *r, struct up_event *event, bool is_last,
     if (code != SG_OK) {
         return code;
     }
-    struct str type = json_find_text(members, count, "type", event->arena);
+    struct str type = responses_type_of(r, members, count, event->arena);
     struct str id = json_find_text(members, count, "id", event->arena);
     event->id = id.len > 0 ? id : event->id;
     struct responses_item *item =
