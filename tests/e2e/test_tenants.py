@@ -347,8 +347,8 @@ class Stored(E2E):
          "tools[0].environment", 'say {"type": "container_auto"}'),
         ("/v1/responses/input_tokens", '"tools":[{"type":"x"},{"type":"shell","environment":{"type":"local"},'
          '"environment":{"container\\u005fid":"cntr_1"}}]', "tools[1].environment", 'say {"type": "container_auto"}'),
-        ("/v1/responses", '"tools":[{"type":"shell","environment":"cntr_1"}]', "tools[0].environment",
-         'say {"type": "container_auto"}'),
+        ("/v1/responses", '"input":[{"id":"rs_1","type":null,"type":"message"}]', "input[0]",
+         "send the item itself, not a reference to it"),
         ("/v1/messages", '"container":"container_1"', "container", "leave its id out"),
         ("/v1/messages", '"container":{"id":"container_1","skills":[]}', "container", "leave its id out"),
         ("/v1/messages/count_tokens", '"container":"container_1"', "container", "leave its id out")]
@@ -373,7 +373,8 @@ class Stored(E2E):
                                                 '{"id":"x","role":"user","content":"y"},{"type":"reasoning","id":"rs_1","summary":[]}]'),
                               ("/v1/responses", '"input":"x","tools":[{"type":"other","container":{"type":"auto"}}]'),
                               ("/v1/responses", '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto",'
-                                                '"container_id":null}},{"type":"shell","environment":{"type":"local"}}]'),
+                                                '"container_id":null}},{"type":"shell","environment":{"type":"local"}},'
+                                                '{"type":"computer_use_preview","environment":"browser"}]'),
                               ("/v1/responses", '"previous_response_id":null,"conversation":null,"input":[]'),
                               ("/v1/messages", '"container":{"skills":[]}'), ("/v1/messages", '"container":null'),
                               (CHAT, '"messages":[],"input":[{"type":"item_reference","id":"x"}],"container":"x"')):
