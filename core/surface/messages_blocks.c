@@ -143,7 +143,7 @@ int messages_block_take(struct messages *m, struct json_value value,
     }
     if (block->kind == MESSAGES_TOOL_USE) {
         call_judge(m, block);
-    } else if (names_ours(m, block)) {
+    } else if (block->dropped || names_ours(m, block)) {
         block->dropped = m->changed = true;
     } else if (block->kind == MESSAGES_TEXT && m->request.holds_text) {
         block->held = turn->text_held = true;
