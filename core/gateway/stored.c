@@ -37,24 +37,28 @@ static int check_members(struct request *r, const struct json_text *body, struct
     return 0;
 }
 
-/* {"type": "item_reference", "id": …}, of which the type may be left out; messages without one have a role. */
+/* {"type": "item_reference", "id": …}, of which the type may be left out; messages without one have a role. What is no
+ * text counts as left out. */
 static bool is_foreign_reference(struct request *r, struct json_walk *item)
 {
-    bool is_named = false, is_typed = false, has_role = false, has_id = false, all_own = false;
+    enum { ABSENT, TEXT, ODD } type = ABSENT, role = ABSENT;
+    bool is_named = false, has_id = false, all_own = false;
     struct str key;
     struct json_value value;
     while (json_walk_member(item, &key, &value)) {
         if (json_key_is(key, "type")) {
             is_named = is_named || value_is(value, "item_reference", r->arena);
-            is_typed = value.type == JSON_STRING;
+            type = value.type == JSON_STRING && type != ODD ? TEXT : ODD;
         }
-        has_role = has_role || json_key_is(key, "role");
+        if (json_key_is(key, "role")) {
+            role = value.type == JSON_STRING && role != ODD ? TEXT : ODD;
+        }
         if (json_key_is(key, "id")) {
             all_own = (!has_id || all_own) && is_own(r, value);
             has_id = true;
         }
     }
-    return (is_named || (has_id && !is_typed && !has_role)) && !all_own;
+    return (is_named || (has_id && type != TEXT && role != TEXT)) && !all_own;
 }
 
 static int check_input(struct request *r, struct json_value input, struct sg_error *err)
@@ -86,29 +90,48 @@ static bool names_container(struct request *r, struct json_value container)
     }
     struct json_walk walk = json_walk_of(container);
     while (json_walk_member(&walk, &key, &value)) {
-        if (json_key_is(key, "id") && value.type != JSON_NULL && !is_own(r, value)) {
+        bool is_id = json_key_is(key, "id") || json_key_is(key, "container_id");
+        if (is_id && value.type != JSON_NULL && !is_own(r, value)) {
             return true;
         }
     }
     return false;
 }
 
+static const struct place { /* of an entry of `tools` where it can name a container */
+    const char *name, *advice;
+    bool may_be_text; /* text there means something else */
+} places[] = {{"container", "say {\"type\": \"auto\"}", false},
+              {"environment", "say {\"type\": \"container_auto\"}", true}};
+
+/* Where this entry names a container that is not the identity's own; NULL: nowhere. */
+static const struct place *container_place(struct request *r, struct json_walk *entry)
+{
+    const struct place *ret = NULL;
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(entry, &key, &value)) {
+        for (size_t i = 0; i < COUNT_OF(places) && ret == NULL; i++) {
+            bool is_here = json_key_is(key, places[i].name);
+            bool is_looked_at = value.type != JSON_STRING || !places[i].may_be_text;
+            ret = is_here && is_looked_at && names_container(r, value) ? &places[i] : NULL;
+        }
+    }
+    return ret;
+}
+
 static int check_tools(struct request *r, struct json_value tools, struct sg_error *err)
 {
     struct json_walk entries = json_walk_of(tools), entry;
-    struct json_value other, value;
-    struct str key;
+    struct json_value other;
     for (size_t i = 0;; i++) {
         if (json_walk_enter(&entries, &entry)) {
-            bool refused = false;
-            while (json_walk_member(&entry, &key, &value)) {
-                refused = refused || (json_key_is(key, "container") && names_container(r, value));
-            }
+            const struct place *place = container_place(r, &entry);
             json_walk_leave(&entries, &entry);
-            if (refused) {
+            if (place != NULL) {
                 char param[48];
-                (void)snprintf(param, sizeof param, "tools[%zu].container", i); /* fits */
-                return refuse(err, param, "say {\"type\": \"auto\"}");
+                (void)snprintf(param, sizeof param, "tools[%zu].%s", i, place->name); /* fits */
+                return refuse(err, param, place->advice);
             }
         } else if (!json_walk_element(&entries, &other)) {
             return 0;

@@ -61,10 +61,11 @@ const char *chat_finish_reason(const struct chat *chat)
         return turn != NULL && chat_client_calls(turn) > 0 ? "tool_calls" : "stop";
     }
     struct str reason = buf_str(&turn->finish_reason);
+    bool is_dropped = str_is(reason, "function_call") && !chat->request.has_functions;
     if (chat_client_calls(turn) > 0) {
-        return str_is(reason, "stop") ? "tool_calls" : turn->finish_reason.data;
+        return str_is(reason, "stop") || is_dropped ? "tool_calls" : turn->finish_reason.data;
     }
-    return str_is(reason, "tool_calls") ? "stop" : turn->finish_reason.data;
+    return str_is(reason, "tool_calls") || is_dropped ? "stop" : turn->finish_reason.data;
 }
 
 void chat_usage_put(const struct chat *chat, struct buf *out)

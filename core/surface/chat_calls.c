@@ -394,13 +394,8 @@ static struct str call_settle(struct chat_turn *turn, struct chat_call *call)
 static bool name_is_cut(const struct chat *chat, const struct chat_call *call)
 {
     struct str name = buf_str(&call->name);
-    for (size_t i = 0; i < chat->request.set.offers_count && call->offer < 0; i++) {
-        const struct tool_offer *shown = &chat->request.set.shown[i];
-        if (shown->shown && str_starts(shown->name, name)) {
-            return name.len == 0 || !name_is_known(&chat->request, name, (struct str){0});
-        }
-    }
-    return false;
+    bool is_known = name.len > 0 && name_is_known(&chat->request, name, (struct str){0});
+    return call->offer < 0 && !is_known && tools_begins_ours(&chat->request.set, name);
 }
 
 /* Whose is each, and does it stand? Names of ours are none of the client's, whatever kind of call it is. */

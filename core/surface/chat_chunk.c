@@ -357,7 +357,9 @@ static bool is_the_clients(const struct chat *chat, const struct chat_call *call
     if (ended) {
         return call->offer < 0 && !call->dropped;
     }
-    return name.len > 0 && call->arguments.len > 0 && !tools_may_be_ours(&chat->request.set, name);
+    const struct tool_set *set = &chat->request.set;
+    return name.len > 0 && call->arguments.len > 0 &&
+           (tools_client_has(set, name) || !tools_may_be_ours(set, name));
 }
 
 static void call_head_put(struct chat *chat, struct chat_call *call, struct buf *out)

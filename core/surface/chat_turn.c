@@ -159,6 +159,8 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
                 (void)buf_append_str(&turn->text, inside_of(value)); /* bounded, as above */
             } else if (value.type == JSON_ARRAY) {
                 parts_take(turn, value);
+            } else if (value.type != JSON_NULL) {
+                code = error_set(err, SG_E_INVALID, "content is neither text nor a list");
             }
         } else if (str_is(members[i].key, "tool_calls")) {
             code = calls_take(turn, value, streamed, err);

@@ -176,7 +176,9 @@ struct messages_block *messages_block_new(struct json_value value, bool is_whole
         return NULL;
     }
     struct messages_block *block = check_alloc(calloc(1, sizeof *block));
-    block->kind = kind_of(json_find_text(members, count, "type", arena));
+    struct str type = json_find_text(members, count, "type", arena);
+    block->kind = kind_of(type);
+    block->dropped = type.len == 0; /* by which clients tell blocks apart */
     block->offer = -1;
     block->complete = is_whole;
     block->original = is_whole ? value.raw : (struct str){0};

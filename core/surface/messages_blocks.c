@@ -109,6 +109,16 @@ static void call_judge(struct messages *m, struct messages_block *block)
     call_identify(m, block);
 }
 
+/* No call, but named as one of ours: the upstream mistook it. A name that the client itself uses tells it nothing. */
+static bool names_ours(const struct messages *m, const struct messages_block *block)
+{
+    struct str name = buf_str(&block->name);
+    int offer = name.len == 0 ? -1 : tools_offer_of(&m->request.set, name);
+    const struct messages_kind *native =
+        offer < 0 ? NULL : messages_kind_of(m->request.set.offers[offer].hosted);
+    return offer >= 0 && (native == NULL || !str_is(name, native->name));
+}
+
 int messages_block_take(struct messages *m, struct json_value value,
                         const struct json_member *index, bool is_whole, struct sg_error *err)
 {
@@ -133,6 +143,8 @@ int messages_block_take(struct messages *m, struct json_value value,
     }
     if (block->kind == MESSAGES_TOOL_USE) {
         call_judge(m, block);
+    } else if (block->dropped || names_ours(m, block)) {
+        block->dropped = m->changed = true;
     } else if (block->kind == MESSAGES_TEXT && m->request.holds_text) {
         block->held = turn->text_held = true;
     }

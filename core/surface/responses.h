@@ -18,6 +18,7 @@
 enum {
     RESPONSES_ITEMS_MAX = 512,                      /* of a turn */
     RESPONSES_PARTS_MAX = 512,                      /* of an item */
+    RESPONSES_ANNOTATIONS_MAX = 4096,               /* of a part */
     RESPONSES_RESULTS_BYTES_MAX = 16 * 1024 * 1024, /* of all runs in one answer */
     RESPONSES_INPUT_ITEMS_MAX = 65536,
     RESPONSES_CHAIN_MAX = 256 /* responses before the one that is asked for */
@@ -119,7 +120,8 @@ struct responses_part {
     size_t given;           /* bytes of it that the client has */
     struct buf raw;         /* as the upstream last gave it whole */
     struct buf annotations; /* with commas */
-    size_t annotations_count, annotations_given;
+    size_t annotations_count;
+    size_t annotations_given, annotations_given_bytes; /* that the client has of them */
     bool is_opened, is_told, is_closed; /* towards the client; told: its text's end */
 };
 
@@ -273,6 +275,12 @@ int responses_item_take(struct responses *, struct responses_item *, struct json
                         bool is_last, struct arena *, struct sg_error *err);
 int responses_part_take(struct responses *, struct responses_item *, struct responses_part *,
                         struct json_value object, struct arena *, struct sg_error *err);
+/* The type of an item, as we take it. */
+struct str responses_type_of(const struct responses *, const struct json_member *, size_t count,
+                             struct arena *);
+/* One more annotation of a part, which may hold so many. */
+int responses_annotation_keep(struct responses *, struct responses_part *, struct str annotation,
+                              struct sg_error *err);
 /* The whole text of a part, once more or at last: what is new in it is added. */
 int responses_text_complete(struct responses *, struct buf *text, struct json_value whole,
                             struct arena *, struct sg_error *err);

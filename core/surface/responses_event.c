@@ -127,7 +127,7 @@ static int item_event(struct responses *r, struct up_event *event, bool is_last,
     if (code != SG_OK) {
         return code;
     }
-    struct str type = json_find_text(members, count, "type", event->arena);
+    struct str type = responses_type_of(r, members, count, event->arena);
     struct str id = json_find_text(members, count, "id", event->arena);
     event->id = id.len > 0 ? id : event->id;
     struct responses_item *item =
@@ -309,14 +309,8 @@ static int annotation_event(struct responses *r, const struct up_event *event, s
     if (part == NULL) {
         return err->code;
     }
-    int code = part->annotations.len > 0
-                   ? responses_keep(r->turn, &part->annotations, STR(","), err)
-                   : SG_OK;
+    int code = responses_annotation_keep(r, part, annotation->value.raw, err);
     if (code == SG_OK) {
-        code = responses_keep(r->turn, &part->annotations, annotation->value.raw, err);
-    }
-    if (code == SG_OK) {
-        part->annotations_count++;
         responses_part_flush(r, item, part, out);
     }
     return code;

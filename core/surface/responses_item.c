@@ -79,6 +79,18 @@ static bool is_clients_type(struct str type)
     return false;
 }
 
+/* Whatever an upstream makes of a call of our function, it is one. */
+struct str responses_type_of(const struct responses *r, const struct json_member *members,
+                             size_t count, struct arena *arena)
+{
+    struct str type = json_find_text(members, count, "type", arena);
+    if (!str_is(type, "custom_tool_call")) {
+        return type;
+    }
+    struct str name = json_find_text(members, count, "name", arena);
+    return tools_offer_of(&r->request.set, name) >= 0 ? STR("function_call") : type;
+}
+
 void responses_item_set_type(struct responses_item *item, struct str type)
 {
     if (item->kind != RESPONSES_ITEM_UNKNOWN || type.len == 0) {
@@ -176,6 +188,21 @@ static enum responses_part_kind part_kind_of(struct str type, bool is_summary)
                                   : RESPONSES_PART_UNKNOWN;
 }
 
+int responses_annotation_keep(struct responses *r, struct responses_part *part,
+                              struct str annotation, struct sg_error *err)
+{
+    if (part->annotations_count == RESPONSES_ANNOTATIONS_MAX) {
+        return error_set(err, SG_E_LIMIT, "more than %d annotations in a part",
+                         RESPONSES_ANNOTATIONS_MAX);
+    }
+    BUF_CLEANUP struct buf more = {0};
+    (void)buf_puts(&more, part->annotations_count > 0 ? "," : ""); /* bounded by its event */
+    (void)buf_append_str(&more, annotation);
+    int code = responses_keep(r->turn, &part->annotations, buf_str(&more), err);
+    part->annotations_count += code == SG_OK;
+    return code;
+}
+
 /* All annotations of the part, where the whole has more than have come one by one. */
 static int annotations_take(struct responses *r, struct responses_part *part,
                             const struct json_member *list, struct sg_error *err)
@@ -187,15 +214,8 @@ static int annotations_take(struct responses *r, struct responses_part *part,
     struct json_value annotation;
     int code = SG_OK;
     for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &annotation); i++) {
-        if (i < part->annotations_count) {
-            continue;
-        }
-        part->annotations_count++;
-        if (part->annotations.len > 0) {
-            code = responses_keep(r->turn, &part->annotations, STR(","), err);
-        }
-        if (code == SG_OK) {
-            code = responses_keep(r->turn, &part->annotations, annotation.raw, err);
+        if (i >= part->annotations_count) {
+            code = responses_annotation_keep(r, part, annotation.raw, err);
         }
     }
     return code;
@@ -303,6 +323,7 @@ static int call_take(struct responses *r, struct responses_item *item,
         (void)buf_append_str(&item->call_id, json_find_text(members, count, "call_id", arena));
     }
     const struct json_member *arguments = json_find(members, count, "arguments");
+    arguments = arguments != NULL ? arguments : json_find(members, count, "input");
     if (arguments == NULL || arguments->value.type == JSON_NULL) {
         return SG_OK;
     }
@@ -317,6 +338,15 @@ static int call_take(struct responses *r, struct responses_item *item,
     return responses_keep(r->turn, &item->arguments, buf_str(&inner), err);
 }
 
+/* No call, but named as one of ours: the upstream mistook it. Tools of MCP servers have names of their own. */
+static bool names_ours(const struct responses *r, const struct responses_item *item,
+                       const struct json_member *members, size_t count, struct arena *arena)
+{
+    struct str name = json_find_text(members, count, "name", arena);
+    return item->kind == RESPONSES_OTHER && !str_starts(buf_str(&item->type), STR("mcp_")) &&
+           tools_offer_of(&r->request.set, name) >= 0;
+}
+
 int responses_item_take(struct responses *r, struct responses_item *item, struct json_value object,
                         bool is_last, struct arena *arena, struct sg_error *err)
 {
@@ -326,10 +356,14 @@ int responses_item_take(struct responses *r, struct responses_item *item, struct
     if (code != SG_OK) {
         return code;
     }
-    responses_item_set_type(item, json_find_text(members, count, "type", arena));
+    responses_item_set_type(item, responses_type_of(r, members, count, arena));
     if (item->id.len == 0) {
         (void)buf_append_str(&item->id,
                              json_find_text(members, count, "id", arena)); /* its event */
+    }
+    if (names_ours(r, item, members, count, arena)) {
+        item->is_decided = item->is_dropped = item->shown == NULL;
+        return SG_OK; /* nothing of it is kept, so that no more is shown */
     }
     if (is_last || !item->raw_is_last) {
         item->raw_is_last = is_last;
@@ -497,6 +531,7 @@ static void call_write(struct writing *writing, bool upwards)
     put(writing, "call_id", buf_str(&writing->call_id));
     put(writing, "name", buf_str(&writing->name));
     put(writing, "arguments", buf_str(&writing->arguments));
+    put(writing, "input", STR("")); /* of a custom call */
 }
 
 static void parts_write(struct writing *writing)

@@ -204,16 +204,15 @@ static void annotations_flush(struct responses *r, const struct responses_item *
     if (part->annotations_given == part->annotations_count) {
         return;
     }
-    (void)buf_putc(&list, '['); /* as large as what is kept */
-    (void)buf_append_str(&list, buf_str(&part->annotations));
+    size_t from = part->annotations_given_bytes + (part->annotations_given > 0); /* a comma */
+    (void)buf_putc(&list, '['); /* as large as what is new */
+    (void)buf_append_str(&list,
+                         (struct str){part->annotations.data + from, part->annotations.len - from});
     (void)buf_putc(&list, ']');
     struct json_walk walk = json_walk_of((struct json_value){JSON_ARRAY, buf_str(&list)});
     struct json_value annotation;
-    for (size_t i = 0; json_walk_element(&walk, &annotation); i++) {
+    for (size_t i = part->annotations_given; json_walk_element(&walk, &annotation); i++) {
         char content[24], place[24];
-        if (i < part->annotations_given) {
-            continue;
-        }
         responses_event_put(
             r, "response.output_text.annotation.added", item->shown,
             (struct responses_member[]){{"content_index", number(content, part->shown_index)},
@@ -222,6 +221,7 @@ static void annotations_flush(struct responses *r, const struct responses_item *
             3, out);
     }
     part->annotations_given = part->annotations_count;
+    part->annotations_given_bytes = part->annotations.len;
 }
 
 void responses_part_flush(struct responses *r, struct responses_item *item,

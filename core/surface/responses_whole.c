@@ -51,7 +51,7 @@ static int output_take(struct responses *r, struct json_value list, struct arena
         }
         int64_t index = (int64_t)i;
         struct str id = json_find_text(members, count, "id", arena);
-        struct str type = json_find_text(members, count, "type", arena);
+        struct str type = responses_type_of(r, members, count, arena);
         struct responses_item *item = output_find(r->turn, id, type, i);
         item = item != NULL ? item : responses_item_make(r, id, &index, type, err);
         if (item == NULL) {

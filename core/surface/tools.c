@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#define FUNCTIONS STR("functions.")
+
 void tools_init(struct tool_set *set, const struct surface_offer *offers, size_t count,
                 struct arena *arena)
 {
@@ -207,24 +209,56 @@ struct str tools_cache_control(const struct tool_set *set, size_t offer)
     return (struct str){0};
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static struct str name_trim(struct str name)
+{
+    while (name.len > 0 && is_space(name.data[0])) {
+        name = (struct str){name.data + 1, name.len - 1};
+    }
+    while (name.len > 0 && is_space(name.data[name.len - 1])) {
+        name.len--;
+    }
+    return name;
+}
+
+/* Models write names with white space around them, or behind the namespace that their template has for functions. */
+static struct str name_bare(struct str name)
+{
+    struct str bare = name_trim(name);
+    size_t prefix = str_starts(bare, FUNCTIONS) ? FUNCTIONS.len : 0;
+    return name_trim((struct str){bare.data + prefix, bare.len - prefix});
+}
+
 int tools_offer_of(const struct tool_set *set, struct str name)
 {
+    struct str bare = tools_client_has(set, name) ? name : name_bare(name);
     for (size_t i = 0; i < set->offers_count; i++) {
-        if (set->shown[i].shown && str_eq(set->shown[i].name, name)) {
+        if (set->shown[i].shown && str_eq(set->shown[i].name, bare)) {
             return (int)i;
         }
     }
     return -1;
 }
 
-bool tools_may_be_ours(const struct tool_set *set, struct str start)
+bool tools_begins_ours(const struct tool_set *set, struct str start)
 {
+    struct str bare = name_bare(start);
     for (size_t i = 0; i < set->offers_count; i++) {
-        if (set->shown[i].shown && str_starts(set->shown[i].name, start)) {
+        if (set->shown[i].shown && str_starts(set->shown[i].name, bare)) {
             return true;
         }
     }
     return false;
+}
+
+bool tools_may_be_ours(const struct tool_set *set, struct str start)
+{
+    bool is_prefix = set->names_hosted && str_starts(FUNCTIONS, name_trim(start));
+    return is_prefix || tools_begins_ours(set, start);
 }
 
 bool tools_has_others(const struct tool_set *set)

@@ -74,9 +74,12 @@ void tools_define(struct tool_set *, const struct tool_form *, struct arena *);
  * the second's, up to which all is cached then. */
 struct str tools_cache_control(const struct tool_set *, size_t offer);
 
-/* The offer whose function has this name; -1: none. */
+/* The offer whose function a model means by this name: white space around it and `functions.` in front of it are no part
+ * of a name, unless the client has a function that is called just so. -1: none. */
 int tools_offer_of(const struct tool_set *, struct str name);
-/* May a name that starts so be one of ours, once it is whole? */
+/* Does the name of one of ours begin so, less white space and `functions.`? */
+bool tools_begins_ours(const struct tool_set *, struct str start);
+/* May a name that starts so mean one of ours, once it is whole? */
 bool tools_may_be_ours(const struct tool_set *, struct str start);
 /* Has the client a function of this name? */
 bool tools_client_has(const struct tool_set *, struct str name);

@@ -328,6 +328,9 @@ class Stored(E2E):
         ("/v1/responses", '"input":[{"type":"item_reference","id":"msg_1"}]', "input[0]", "send the item itself, not a reference to it"),
         ("/v1/responses", '"input":[{"role":"user","content":"x"},5,{"id":"rs_1"}]', "input[2]", "send the item itself, not a reference to it"),
         ("/v1/responses", '"input":[{"id":"rs_1","type":null}]', "input[0]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"role":null,"id":"rs_1"}]', "input[0]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"role":{"a":"user"},"id":"rs_1"}]', "input[0]", "send the item itself, not a reference to it"),
+        ("/v1/responses", '"input":[{"role":"user","role":null,"id":"rs_1"}]', "input[0]", "send the item itself, not a reference to it"),
         ("/v1/responses", '"input":[{"type":"item_reference","id":"rs_1","type":"message"}]', "input[0]",
          "send the item itself, not a reference to it"),
         ("/v1/responses", '"input":[{"t\\u0079pe":"item\\u005freference","id":"rs_1"}]', "input[0]",
@@ -340,6 +343,12 @@ class Stored(E2E):
          'say {"type": "auto"}'),
         ("/v1/responses", '"tools":[{"type":"shell","container":{"type":"container_reference","id":"cntr_1"}}]', "tools[0].container",
          'say {"type": "auto"}'),
+        ("/v1/responses", '"tools":[{"type":"shell","environment":{"type":"container_reference","container_id":"cntr_1"}}]',
+         "tools[0].environment", 'say {"type": "container_auto"}'),
+        ("/v1/responses/input_tokens", '"tools":[{"type":"x"},{"type":"shell","environment":{"type":"local"},'
+         '"environment":{"container\\u005fid":"cntr_1"}}]', "tools[1].environment", 'say {"type": "container_auto"}'),
+        ("/v1/responses", '"input":[{"id":"rs_1","type":null,"type":"message"}]', "input[0]",
+         "send the item itself, not a reference to it"),
         ("/v1/messages", '"container":"container_1"', "container", "leave its id out"),
         ("/v1/messages", '"container":{"id":"container_1","skills":[]}', "container", "leave its id out"),
         ("/v1/messages/count_tokens", '"container":"container_1"', "container", "leave its id out")]
@@ -363,6 +372,9 @@ class Stored(E2E):
         for path, members in (("/v1/responses", '"input":[{"type":"message","id":"msg_1","role":"assistant","content":[]},'
                                                 '{"id":"x","role":"user","content":"y"},{"type":"reasoning","id":"rs_1","summary":[]}]'),
                               ("/v1/responses", '"input":"x","tools":[{"type":"other","container":{"type":"auto"}}]'),
+                              ("/v1/responses", '"input":"x","tools":[{"type":"shell","environment":{"type":"container_auto",'
+                                                '"container_id":null}},{"type":"shell","environment":{"type":"local"}},'
+                                                '{"type":"computer_use_preview","environment":"browser"}]'),
                               ("/v1/responses", '"previous_response_id":null,"conversation":null,"input":[]'),
                               ("/v1/messages", '"container":{"skills":[]}'), ("/v1/messages", '"container":null'),
                               (CHAT, '"messages":[],"input":[{"type":"item_reference","id":"x"}],"container":"x"')):

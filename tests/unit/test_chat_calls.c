@@ -277,6 +277,85 @@ static void members_of_calls_that_we_do_not_know_are_kept(void)
     in_any_pieces(unknown_members);
 }
 
+/* ---- names that are ours but for what stands around them ---- */
+
+static void prefixed_name(struct bench *b)
+{
+    expect_calls(b,
+                 ROLE CALL("0", "a", "functions.code_interpreter", "{\\\"code\\\":\\\"1\\\"}")
+                     CALL("1", "b", " code_interpreter\\n", "{}") FINISH("tool_calls") DONE,
+                 "a={\"code\":\"1\"};b={};");
+    CU_ASSERT_PTR_NULL(strstr(b->out.data, "interpreter"));
+}
+
+static void a_name_of_ours_in_white_space_or_behind_functions_is_ours(void)
+{
+    in_any_pieces(prefixed_name);
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, "{\"model\":\"m\"," USER ",\"tools\":[" CODE_TOOL "]}");
+    bench_plain_turn(&b, "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"a\",\"function\":"
+                         "{\"name\":\"functions.code_interpreter \",\"arguments\":\"{}\"}}]},"
+                         "\"finish_reason\":\"tool_calls\"}]}");
+    CU_ASSERT_EQUAL(b.turn.calls_count, 1);
+    CU_ASSERT_FALSE(b.turn.has_client_calls);
+}
+
+static void a_call_whose_name_can_still_become_ours_waits(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    static const char *const starts[] = {"fun", "functions.", " ", "functions.code_", " code_i"};
+    bench_open(&b, STREAM_BODY);
+    for (size_t i = 0; i < COUNT_OF(starts); i++) { /* none of them ever ends */
+        BUF_CLEANUP struct buf piece = {0};
+        surface_chat.turn_begin(b.exchange, true);
+        buf_printf(&piece, CALL("0", "a", "%s", "{"), starts[i]);
+        CU_ASSERT_EQUAL(surface_chat.turn_feed(b.exchange, buf_str(&piece), &b.out, &b.err), SG_OK);
+        CU_ASSERT_PTR_NULL(strstr(b.out.data, "tool_calls"));
+    }
+    bench_turn(&b, ROLE CALL("0", "a", "functions.code_", "{}") FINISH("tool_calls") DONE);
+    CU_ASSERT_FALSE(b.turn.has_client_calls);
+    bench_finish(&b, "");
+    CU_ASSERT_PTR_NULL(strstr(b.out.data, "code_"));
+}
+
+static void a_clients_function_is_passed_on_live_though_ours_could_begin_so(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, "{\"stream\":true," USER ",\"tools\":[" CODE_TOOL ",{\"type\":\"function\","
+                   "\"function\":{\"name\":\"f\"}}]}");
+    surface_chat.turn_begin(b.exchange, true);
+    CU_ASSERT_EQUAL(
+        surface_chat.turn_feed(b.exchange, STR(CALL("0", "a", "f", "{")), &b.out, &b.err), SG_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b.out.data);
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "\"name\":\"f\""));
+}
+
+static void a_function_of_the_clients_wins_over_a_name_that_is_nearly_ours(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, "{\"stream\":true," USER ",\"tools\":[" CODE_TOOL ",{\"type\":\"function\","
+                   "\"function\":{\"name\":\"functions.code_interpreter\"}}]}");
+    bench_turn(&b,
+               ROLE CALL("0", "a", "functions.code_interpreter", "{}") FINISH("tool_calls") DONE);
+    CU_ASSERT_EQUAL(b.turn.calls_count, 0);
+    CU_ASSERT_TRUE(b.turn.has_client_calls);
+}
+
+static void a_call_of_the_old_kind_that_is_dropped_leaves_no_reason_behind(void)
+{
+    static const char *const bodies[] = {STREAM_BODY,
+                                         "{\"model\":\"m\"," USER ",\"tools\":[" CODE_TOOL "]}"};
+    for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+        BENCH_CLEANUP struct bench b = bench_new(0);
+        bench_open(&b, bodies[i]);
+        bench_turn(&b, ROLE CHUNK("{\"function_call\":{\"name\":\"code_interpreter\","
+                                  "\"arguments\":\"{}\"}}") FINISH("function_call") DONE);
+        bench_finish(&b, "");
+        CU_ASSERT_PTR_NULL(strstr(b.out.data, "function_call"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "\"finish_reason\":\"stop\""));
+    }
+}
+
 static const struct test tests[] = {
     TEST(c040_calls_without_index_are_told_apart_by_position),
     TEST(pieces_without_index_belong_to_the_call_that_began_last),
@@ -292,6 +371,11 @@ static const struct test tests[] = {
     TEST(without_parallel_calls_the_first_stands),
     TEST(custom_tools_are_the_clients),
     TEST(members_of_calls_that_we_do_not_know_are_kept),
+    TEST(a_name_of_ours_in_white_space_or_behind_functions_is_ours),
+    TEST(a_call_whose_name_can_still_become_ours_waits),
+    TEST(a_clients_function_is_passed_on_live_though_ours_could_begin_so),
+    TEST(a_function_of_the_clients_wins_over_a_name_that_is_nearly_ours),
+    TEST(a_call_of_the_old_kind_that_is_dropped_leaves_no_reason_behind),
 };
 
 int main(int argc, char **argv)

@@ -86,6 +86,12 @@ static void what_is_no_chunk_is_not_understood(void)
         "The upstream's answer cannot be understood: invalid JSON at byte 0: expected a value");
     expect_failure("data: [1]\n\n", SG_E_UNAVAILABLE, 502,
                    "The upstream's answer cannot be understood: it is no JSON object");
+    expect_failure(
+        CHUNK("{\"content\":7}"), SG_E_UNAVAILABLE, 502,
+        "The upstream's answer cannot be understood: content is neither text nor a list");
+    expect_failure(
+        CHUNK("{\"content\":{\"text\":\"a\"}}"), SG_E_UNAVAILABLE, 502,
+        "The upstream's answer cannot be understood: content is neither text nor a list");
     expect_failure(CHUNK("{\"tool_calls\":{}}"), SG_E_UNAVAILABLE, 502,
                    "The upstream's answer cannot be understood: tool_calls is no array");
     expect_failure(CHUNK("{\"tool_calls\":[1]}"), SG_E_UNAVAILABLE, 502,

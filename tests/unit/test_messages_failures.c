@@ -109,8 +109,25 @@ static void deltas_that_do_not_fit_their_block_say_nothing(void)
                    DELTA("0", "{\"type\":\"thinking_delta\",\"thinking\":\"x\"}")
                        DELTA("0", "{\"type\":\"text_delta\",\"text\":7}")
                            DELTA("0", "{\"type\":\"text_delta\"}") DELTA("0", "{}") DELTA("0", "7")
-                               TEXT_DELTA("0", "a") STOP("0") STOP("0") STOP("9") END("end_turn"));
+                               TEXT_DELTA("0", "a") STOP("0") STOP("0") STOP("9")
+                                   CALL_START("1", "t", "get_stock") TEXT_DELTA("1", "x")
+                                       INPUT("1", "{}") STOP("1") END("tool_use"));
+    expect_part(bench_finish(&b, ""),
+                START TEXT("0", "a") CALL("1", "t", "get_stock", "{}") "event: message_delta");
+}
+
+static void blocks_without_a_type_are_nobodys(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0), plain = bench_new(0);
+    bench_open(&b, STREAM_BODY);
+    bench_turn(&b, START BLOCK("0", "{\"text\":\"\"}") TEXT_DELTA("0", "lost") STOP("0")
+                       BLOCK("1", "{\"type\":7}") INPUT("1", "{}") STOP("1") TEXT("2", "a")
+                           END("end_turn"));
     expect_part(bench_finish(&b, ""), START TEXT("0", "a") "event: message_delta");
+    bench_open(&plain, JSON_BODY);
+    bench_plain_turn(&plain, "{\"content\":[{\"x\":1},{\"type\":\"text\",\"text\":\"a\"}],"
+                             "\"stop_reason\":\"end_turn\"}");
+    expect_part(bench_finish(&plain, ""), "\"content\":[{\"type\":\"text\",\"text\":\"a\"}]");
 }
 
 static void blocks_are_bounded(void)
@@ -225,6 +242,7 @@ static const struct test tests[] = {
     TEST(errors_of_the_upstream_keep_their_message_and_status),
     TEST(what_is_no_answer_is_not_understood),
     TEST(deltas_that_do_not_fit_their_block_say_nothing),
+    TEST(blocks_without_a_type_are_nobodys),
     TEST(blocks_are_bounded),
     TEST(what_a_turn_keeps_is_bounded),
     TEST(a_first_turn_that_failed_unseen_leaves_nothing_behind),

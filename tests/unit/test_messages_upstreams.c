@@ -389,6 +389,56 @@ static void b45_an_input_that_is_text_becomes_an_object(void)
                 "\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"get_stock\",\"input\":{}}]");
 }
 
+static void a_name_of_ours_in_white_space_or_behind_functions_is_ours(void)
+{
+    expect_same(START TEXT("0", "hi")
+                    CALL("1", "t1", "functions.code_interpreter ", "{\\\"a\\\":1}") END("tool_use"),
+                PUBLISHED);
+    expect_same(START TEXT("0", "hi") CALL("1", "t1", "\\n code_interpreter", "{\\\"a\\\":1}")
+                    END("tool_use"),
+                PUBLISHED);
+}
+
+static void blocks_of_other_kinds_that_name_ours_are_not_shown(void)
+{
+    static const char *const blocks[] = {
+        "{\"type\":\"mcp_tool_use\",\"id\":\"x\",\"name\":\"code_interpreter\",\"input\":{}}",
+        "{\"type\":\"server_tool_use\",\"id\":\"x\",\"name\":\"code_interpreter\",\"input\":{}}",
+        "{\"type\":\"new\",\"name\":\" functions.code_interpreter\"}",
+        "{\"id\":\"x\",\"name\":\"code_interpreter\",\"input\":{}}"};
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) {
+        BENCH_CLEANUP struct bench plain = bench_new(0), b = bench_new(0);
+        BUF_CLEANUP struct buf answer = {0}, stream = {0};
+        buf_printf(
+            &answer,
+            "{\"content\":[%s,{\"type\":\"text\",\"text\":\"hi\"}],\"stop_reason\":\"end_turn\"}",
+            blocks[i]);
+        bench_open(&plain, JSON_BODY);
+        bench_plain_turn(&plain, answer.data);
+        CU_ASSERT_PTR_NULL(strstr(bench_finish(&plain, ""), "code_interpreter"));
+        buf_printf(&stream,
+                   START BLOCK("0", "%s") INPUT("0", "{}") STOP("0") TEXT("1", "hi")
+                       END("end_turn"),
+                   blocks[i]);
+        bench_open(&b, STREAM_BODY);
+        bench_turn(&b, stream.data);
+        const char *out = bench_finish(&b, "");
+        CU_ASSERT_PTR_NULL(strstr(out, "code_interpreter"));
+        CU_ASSERT_PTR_NULL(strstr(out, "input_json_delta"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(out, "\"index\":0,\"content_block\":{\"type\":\"text\""));
+    }
+}
+
+static void a_vendors_call_of_a_name_that_the_client_knows_is_shown(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, HEAD USER ",\"tools\":[" SEARCH_TOOL "]}");
+    bench_plain_turn(&b,
+                     "{\"content\":[{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":"
+                     "\"web_search\",\"input\":{}}],\"stop_reason\":\"end_turn\"}");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench_finish(&b, ""), "srvtoolu_1"));
+}
+
 static const struct test tests[] = {
     TEST(indexes_may_be_missing_or_odd),
     TEST(lines_may_end_in_any_way_and_names_be_missing),
@@ -404,6 +454,9 @@ static const struct test tests[] = {
     TEST(calls_without_an_id_or_with_the_same_get_ids_of_their_own),
     TEST(a_clients_call_without_an_id_gets_one),
     TEST(a_call_without_a_name_is_nobodys),
+    TEST(a_name_of_ours_in_white_space_or_behind_functions_is_ours),
+    TEST(blocks_of_other_kinds_that_name_ours_are_not_shown),
+    TEST(a_vendors_call_of_a_name_that_the_client_knows_is_shown),
     TEST(b45_either_form_of_the_upstream_gives_either_client_the_same),
     TEST(a_plain_answer_is_streamed_as_its_blocks_would_be),
     TEST(b45_an_input_that_is_text_becomes_an_object),

@@ -156,6 +156,83 @@ static void held_text_still_stands_before_the_clients_call(void)
     in_any_pieces(json_format_and_the_clients_call);
 }
 
+#define CUSTOM_ITEM(id, name, input)                                                         \
+    "{\"id\":\"" id "\",\"type\":\"custom_tool_call\",\"status\":\"completed\",\"call_id\":" \
+    "\"call_1\",\"name\":\"" name "\",\"input\":\"" input "\"}"
+
+static void custom_call(struct bench *b)
+{
+    bench_open(b, STREAM_BODY);
+    bench_turn(b,
+               UP_CREATED EVENT("output_item.added", "\"output_index\":0,\"item\":" CUSTOM_ITEM(
+                                                         "ctc_1", "code_interpreter", ""))
+                   EVENT("custom_tool_call_input.delta",
+                         "\"item_id\":\"ctc_1\",\"output_index\":0,\"delta\":\"" CODE_42 "\"")
+                       EVENT("output_item.done", "\"output_index\":0,\"item\":" CUSTOM_ITEM(
+                                                     "ctc_1", "code_interpreter", CODE_42)) UP_END);
+    CU_ASSERT_EQUAL_FATAL(b->turn.calls_count, 1);
+    CU_ASSERT_FALSE(b->turn.has_client_calls);
+    CU_ASSERT_TRUE(str_is(b->turn.calls[0].arguments, "{\"code\":\"print(40+2)\"}"));
+    bench_result(b, 0, "42");
+    const char *up = bench_request(b);
+    CU_ASSERT_PTR_NOT_NULL(strstr(up, "\"type\":\"function_call\""));
+    CU_ASSERT_PTR_NULL(strstr(up, "custom_tool_call"));
+    CU_ASSERT_PTR_NULL(strstr(up, "\"input\":\"{"));
+    bench_turn(b, UP_CREATED SAY("0", "msg_1", "42.") UP_END);
+    bench_finish(b, "");
+    expect_stream(b, "42.", "completed", 2);
+    CU_ASSERT_PTR_NULL(strstr(b->out.data, "\"name\":\"code_interpreter\""));
+}
+
+static void a_custom_call_of_our_function_is_a_call_of_ours(void)
+{
+    in_any_pieces(custom_call);
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, PLAIN_BODY);
+    bench_plain_turn(&b, PLAIN(CUSTOM_ITEM("ctc_1", "code_interpreter", CODE_42)));
+    CU_ASSERT_EQUAL(b.turn.calls_count, 1);
+    CU_ASSERT_FALSE(b.turn.has_client_calls);
+}
+
+static void a_custom_call_that_gets_our_name_late_does_not_show_it(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, STREAM_BODY);
+    bench_turn(&b, UP_CREATED EVENT("output_item.added", "\"output_index\":0,\"item\":" CUSTOM_ITEM(
+                                                             "ctc_1", "grammar", ""))
+                       EVENT("output_item.done", "\"output_index\":0,\"item\":" CUSTOM_ITEM(
+                                                     "ctc_1", "code_interpreter", "x")) UP_END);
+    bench_finish(&b, "");
+    CU_ASSERT_PTR_NULL(strstr(b.out.data, "\"name\":\"code_interpreter\""));
+}
+
+static void an_item_of_another_kind_that_names_ours_is_not_shown(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, PLAIN_BODY);
+    bench_plain_turn(
+        &b, PLAIN("{\"id\":\"x\",\"type\":\"tool_call\",\"name\":\"code_interpreter\"}," MESSAGE(
+                "m", "hi")));
+    bench_finish(&b, "");
+    CU_ASSERT_PTR_NULL(strstr(b.out.data, "\"name\":\"code_interpreter\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "\"text\":\"hi\""));
+}
+
+static void nearly_ours(struct bench *b)
+{
+    bench_open(b, STREAM_BODY);
+    bench_turn(b, UP_CREATED CALL("0", "fc_1", "call_1", " functions.code_interpreter", CODE_42)
+                      CALL("1", "fc_2", "call_2", "code_interpreter\\t", CODE_42) UP_END);
+    CU_ASSERT_EQUAL(b->turn.calls_count, 2);
+    CU_ASSERT_FALSE(b->turn.has_client_calls);
+    CU_ASSERT_PTR_NULL(strstr(b->out.data, "functions."));
+}
+
+static void a_name_of_ours_in_white_space_or_behind_functions_is_ours(void)
+{
+    in_any_pieces(nearly_ours);
+}
+
 static const struct test tests[] = {
     TEST(b09_a_call_of_the_clients_function_is_passed_on_live),
     TEST(a_clients_call_behind_a_run_waits_until_it_has_run),
@@ -164,6 +241,10 @@ static const struct test tests[] = {
     TEST(a_tool_without_a_native_shape_runs_unseen),
     TEST(with_a_json_format_text_beside_a_run_is_left_out),
     TEST(held_text_still_stands_before_the_clients_call),
+    TEST(a_custom_call_of_our_function_is_a_call_of_ours),
+    TEST(a_custom_call_that_gets_our_name_late_does_not_show_it),
+    TEST(an_item_of_another_kind_that_names_ours_is_not_shown),
+    TEST(a_name_of_ours_in_white_space_or_behind_functions_is_ours),
 };
 
 int main(int argc, char **argv)

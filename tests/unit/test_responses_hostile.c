@@ -39,6 +39,54 @@ static void a_turn_has_so_many_items_and_an_item_so_many_parts(void)
                            "512 parts in an item");
 }
 
+#define ANNOTATION(more)                                                           \
+    "data: {\"type\":\"response.output_text.annotation.added\",\"item_id\":\"m\"," \
+    "\"output_index\":0,\"content_index\":0,\"annotation\":{\"type\":\"x\"" more "}}\n\n"
+
+static void a_part_has_so_many_annotations_one_by_one_or_at_once(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0), plain = bench_new(0);
+    bench_open(&b, STREAM_BODY);
+    surface_responses.turn_begin(b.exchange, true);
+    int code = SG_OK, i = 0;
+    for (; code == SG_OK && i < 5000; i++) {
+        code = surface_responses.turn_feed(b.exchange, STR(ANNOTATION("")), &b.out, &b.err);
+    }
+    CU_ASSERT_EQUAL(code, SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(i, 4097);
+    CU_ASSERT_STRING_EQUAL(b.err.message, "The upstream's answer cannot be understood: more than "
+                                          "4096 annotations in a part");
+    BUF_CLEANUP struct buf answer = {0};
+    buf_puts(&answer, "{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":"
+                      "[{\"type\":\"output_text\",\"text\":\"a\",\"annotations\":[0");
+    for (i = 0; i < 4096; i++) {
+        buf_puts(&answer, ",0");
+    }
+    buf_puts(&answer, "]}]}]}");
+    bench_open(&plain, PLAIN_BODY);
+    CU_ASSERT_EQUAL(bench_try_turn(&plain, false, answer.data), SG_E_UNAVAILABLE);
+    CU_ASSERT_STRING_EQUAL(plain.err.message, b.err.message);
+}
+
+static void what_a_new_annotation_costs_does_not_grow_with_those_before(void)
+{
+    BENCH_CLEANUP struct bench b = bench_new(0);
+    bench_open(&b, STREAM_BODY);
+    char *big = arena_alloc(b.arena, 4 * MIB + 1);
+    memset(big, 'x', 4 * MIB);
+    big[4 * MIB] = '\0';
+    BUF_CLEANUP struct buf event = {0};
+    buf_printf(&event, ANNOTATION(",\"title\":\"%s\""), big);
+    surface_responses.turn_begin(b.exchange, true);
+    CU_ASSERT_EQUAL(surface_responses.turn_feed(b.exchange, buf_str(&event), &b.out, &b.err),
+                    SG_OK);
+    for (int i = 0; i < 4000; i++) { /* 16 GB to walk, if those before were */
+        CU_ASSERT_EQUAL_FATAL(
+            surface_responses.turn_feed(b.exchange, STR(ANNOTATION("")), &b.out, &b.err), SG_OK);
+    }
+    CU_ASSERT_PTR_NOT_NULL(strstr(b.out.data, "\"annotation_index\":4000,"));
+}
+
 static void what_a_turn_keeps_is_bounded(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
@@ -236,6 +284,8 @@ static void the_text_of_a_member_is_decoded_in_any_pieces(void)
 
 static const struct test tests[] = {
     TEST(a_turn_has_so_many_items_and_an_item_so_many_parts),
+    TEST(a_part_has_so_many_annotations_one_by_one_or_at_once),
+    TEST(what_a_new_annotation_costs_does_not_grow_with_those_before),
     TEST(what_a_turn_keeps_is_bounded),
     TEST(ends_that_are_told_again_cost_little),
     TEST(members_told_twice_are_not_understood),
