@@ -100,8 +100,9 @@ static inline void expect_default(const char *request, const char *expected)
 }
 
 #define NO_CODE "I cannot run code here, so I do not know the result.||stop"
-#define WORDS                                                                                  \
-    "I am the mock model. I call a tool when I am asked to 'run this Python code: ...' or to " \
+#define WORDS                                                                             \
+    "I am the mock model. I call a tool when I am asked to 'run this Python code: ...', " \
+    "to 'run this shell command: ...' or to "                                             \
     "'search the web for: ...'; to anything else this is my answer.||stop"
 
 #endif
