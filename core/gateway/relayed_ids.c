@@ -10,10 +10,10 @@
 enum { IDS_MAX = 512, ID_BYTES_MAX = 256 };
 
 static void id_add(struct relayed_ids *ids, const struct json_member *members, size_t count,
-                   const char *name)
+                   const char *name, struct arena *scratch)
 {
     struct arena *arena = ids->request->arena;
-    struct str id = json_find_text(members, count, name, arena);
+    struct str id = json_find_text(members, count, name, scratch);
     if (id.len == 0 || id.len > ID_BYTES_MAX || ids->count == IDS_MAX) {
         return;
     }
@@ -35,8 +35,8 @@ static void item_take(struct relayed_ids *ids, struct json_value item, struct ar
     struct sg_error ignored;
     if (item.type == JSON_OBJECT &&
         json_members(item, "an item", scratch, &members, &count, &ignored) == 0) {
-        id_add(ids, members, count, "id");
-        id_add(ids, members, count, "container_id");
+        id_add(ids, members, count, "id", scratch);
+        id_add(ids, members, count, "container_id", scratch);
     }
 }
 
@@ -49,7 +49,7 @@ static void response_take(struct relayed_ids *ids, struct json_value response,
     if (json_members(response, "the response", scratch, &members, &count, &ignored) != 0) {
         return;
     }
-    id_add(ids, members, count, "id");
+    id_add(ids, members, count, "id", scratch);
     const struct json_member *output = json_find_type(members, count, "output", JSON_ARRAY);
     struct json_walk walk = output == NULL ? (struct json_walk){0} : json_walk_of(output->value);
     struct json_value item;
@@ -91,14 +91,11 @@ void relayed_ids_begin(struct relayed_ids *ids, const struct upstream_call *call
 void relayed_ids_feed(struct relayed_ids *ids, struct str piece)
 {
     struct sg_error ignored;
-    if (!ids->is_on || account_take(&ids->request->account, piece.len, &ignored) != 0) {
-        ids->is_on = false;
-        return;
-    }
-    if (ids->is_stream) {
+    if (ids->is_on && ids->is_stream) { /* an event at a time is kept of it */
         ids->is_on = turn_stream_feed(&ids->stream, piece, event_take, ids, &ignored) == 0;
-    } else {
-        ids->is_on = buf_append_str(&ids->json, piece);
+    } else if (ids->is_on) {
+        ids->is_on = account_take(&ids->request->account, piece.len, &ignored) == 0 &&
+                     buf_append_str(&ids->json, piece);
     }
 }
 

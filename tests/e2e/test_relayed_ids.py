@@ -53,6 +53,14 @@ class RelayedIds(E2E):
             self.assertEqual(self.ask(gateway, A, **members).status, 200, members)
             self.assertEqual(self.ask(gateway, B, **members).status, 400, members)
 
+    def test_a_stream_longer_than_the_memory_for_requests_is_read_to_its_end(self):
+        delta = {"type": "response.output_text.delta", "delta": "x" * 60000}
+        done = {"type": "response.completed", "response": response(items=("msg_last",))}
+        upstream = self.upstream(Stream(events(*[delta] * 400, done, end=False)), forever=plain(response("resp_2")))
+        gateway = self.serve(upstream, auth=KEYS, server={"memory_budget": "64MiB"})
+        self.assertEqual(self.ask(gateway, A, stream=True).status, 200)
+        self.assertEqual(self.ask(gateway, A, input=[{"type": "item_reference", "id": "msg_last"}]).status, 200)
+
     def test_what_a_client_has_repeated_in_an_answer_is_not_given_to_it(self):
         echo = response("resp_a", metadata={"id": "resp_b"}, tools=[{"type": "x", "id": "resp_b"}], user='"id":"resp_b"')
         echo["output"][0]["content"] = [{"type": "output_text", "text": '{"id":"resp_b"}', "id": "resp_b", "annotations": []}]
