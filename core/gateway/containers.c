@@ -102,8 +102,8 @@ bool container_resume(struct request *r, struct str id)
     if (id.len == 0 || r->lease != NULL || r->session_id.len > 0) { /* it has one of its own */
         return false;
     }
-    r->has_lost_parked = take_by_id(r, id, true, &err) != 0;
-    return !r->has_lost_parked;
+    r->has_lost_container = take_by_id(r, id, true, &err) != 0;
+    return !r->has_lost_container;
 }
 
 int container_take_named(struct request *r, struct sg_error *err)
@@ -122,7 +122,7 @@ int container_take_named(struct request *r, struct sg_error *err)
         return 0;
     }
     if (!named.is_demanded) {
-        r->has_lost_parked = true; /* the model's history shows what is gone */
+        r->has_lost_container = true; /* the model's history shows what is gone */
         return 0;
     }
     int rc = error_set_param(err, SG_E_NOT_FOUND, "container",

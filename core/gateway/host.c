@@ -179,8 +179,8 @@ static int announce_loss(struct loss_sink *sink, struct sg_error *err)
         "the calls before has ended: "
         "earlier variables and files are gone.\"}";
     struct request *r = sink->request;
-    bool is_replaced = lease_take_loss(r->lease), has_ended = r->has_lost_parked;
-    r->has_lost_parked = false;
+    bool is_replaced = lease_take_loss(r->lease), has_ended = r->has_lost_container;
+    r->has_lost_container = false;
     if (!is_replaced && !has_ended) {
         return 0;
     }

@@ -70,9 +70,9 @@ struct request {
     struct surface_memory memory;  /* what it is given */
     struct surface_store store;    /* likewise */
     struct held_record *held_records;
-    bool has_resumed;     /* the container of the answer that it continues was taken over */
-    bool has_lost_parked; /* … or has gone */
-    struct lease *lease;  /* of the container, once code was to be run */
+    bool has_resumed;        /* the container of the answer that it continues was taken over */
+    bool has_lost_container; /* … or has gone, as one that its history shows */
+    struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
         [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
