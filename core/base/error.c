@@ -45,9 +45,11 @@ int error_vset(struct sg_error *err, int code, const char *format, va_list argum
     if (err == NULL) { /* a plugin's close() waits and has nobody to tell */
         return code;
     }
+    char message[ERROR_MESSAGE_BYTES]; /* the old one may be among the arguments */
+    int wanted = vsnprintf(message, sizeof message, format, arguments);
+    end_at_character(message, sizeof message, wanted);
     *err = (struct sg_error){.code = code};
-    int wanted = vsnprintf(err->message, sizeof err->message, format, arguments);
-    end_at_character(err->message, sizeof err->message, wanted);
+    memcpy(err->message, message, sizeof message);
     return code;
 }
 

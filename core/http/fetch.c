@@ -161,6 +161,13 @@ void fetch_finished(struct fetch *fetch, CURLcode result)
 
 /* ---- what went wrong ---- */
 
+static bool is_tls_failure(CURLcode result)
+{
+    return result == CURLE_SSL_CONNECT_ERROR || result == CURLE_PEER_FAILED_VERIFICATION ||
+           result == CURLE_SSL_CACERT_BADFILE || result == CURLE_SSL_CIPHER ||
+           result == CURLE_SSL_ISSUER_ERROR;
+}
+
 static int describe_result(const struct fetch *fetch, const char *address, struct sg_error *err)
 {
     const char *detail =
@@ -179,18 +186,13 @@ static int describe_result(const struct fetch *fetch, const char *address, struc
         }
         what = "cannot connect to";
         break;
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ISSUER_ERROR:
-        what = "cannot set up TLS with";
-        break;
     case CURLE_GOT_NOTHING:
         return error_set(err, SG_E_UNAVAILABLE, "%s closed the connection without an answer",
                          address);
     default:
-        what = fetch->has_head ? "cut answer of" : "broken exchange with";
+        what = is_tls_failure(fetch->result) ? "cannot set up TLS with"
+               : fetch->has_head             ? "cut answer of"
+                                             : "broken exchange with";
         break;
     }
     return error_set(err, SG_E_UNAVAILABLE, "%s %s: %s", what, address, detail);
@@ -439,6 +441,20 @@ void fetch_end(struct fetch *fetch)
     fetch->home->fetches--;
     fetch->magic = 0;
     free(fetch);
+}
+
+enum fetch_stage fetch_stage(const struct fetch *fetch)
+{
+    if (fetch == NULL) {
+        return FETCH_RESOLVING;
+    }
+    if (fetch->has_head) {
+        return FETCH_ANSWERED;
+    }
+    if (!fetch->is_done || fetch->was_sent) {
+        return FETCH_SENT; /* perhaps: nobody knows while it goes on */
+    }
+    return is_tls_failure(fetch->result) ? FETCH_SECURING : FETCH_CONNECTING;
 }
 
 bool fetch_failed_before_sending(const struct fetch *fetch)

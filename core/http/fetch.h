@@ -27,6 +27,7 @@ struct fetch_request {
     bool has_body;                                 /* an empty body is sent as one */
     int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h */
     int64_t deadline;                              /* of the whole */
+    const char *ca_file; /* certificates to trust instead of the system's (PEM); NULL: those */
 };
 
 struct fetch_reply {
@@ -65,6 +66,16 @@ int fetch_read(struct fetch *, struct str *ret_data, struct sg_error *err);
 
 /* Ends the transfer at once, wherever it is. NULL is fine. */
 void fetch_end(struct fetch *);
+
+/* How far the exchange has come, or had when it failed. NULL stands for a fetch_start() that failed. */
+enum fetch_stage {
+    FETCH_RESOLVING = 1, /* the numbers of enum sg_http_stage */
+    FETCH_CONNECTING,
+    FETCH_SECURING,
+    FETCH_SENT, /* at least in part */
+    FETCH_ANSWERED,
+};
+enum fetch_stage fetch_stage(const struct fetch *);
 
 /* A failure that came before anything was sent (connection refused, no name): safe to try again. NULL stands for a
  * fetch_start() that failed. */

@@ -168,6 +168,9 @@ int request_prepare(struct fetch *fetch, const struct fetch_request *request, st
     set_rules(fetch);
     SET(easy, CURLOPT_URL, request->url);
     SET(easy, CURLOPT_HTTPHEADER, fetch->headers);
+    if (request->ca_file != NULL) {
+        SET(easy, CURLOPT_CAINFO, request->ca_file);
+    }
     if (fetch->resolve != NULL) {
         SET(easy, CURLOPT_RESOLVE, fetch->resolve);
     }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "http/fetch.h"
 
@@ -73,6 +74,7 @@ static int send_request(struct exchange *exchange, const struct sg_http_request 
         .has_body = request->body != NULL,
         .first_byte_ms = or_default(request->first_byte_ms),
         .silence_ms = or_default(request->silence_ms),
+        .ca_file = request->ca_file,
         .deadline =
             deadline_min(request->timeout_ms > 0 ? deadline_in(request->timeout_ms) : DEADLINE_NONE,
                          exchange->call->deadline),
@@ -119,6 +121,44 @@ static int too_large(uint64_t max, struct sg_error *err)
                      (unsigned long long)max);
 }
 
+/* ---- ticks ---- */
+
+typedef int wait_for(struct exchange *, void *ret, struct sg_error *err);
+
+static int wait_head(struct exchange *exchange, void *ret, struct sg_error *err)
+{
+    return fetch_head(exchange->fetch, ret, err);
+}
+
+static int wait_body(struct exchange *exchange, void *ret, struct sg_error *err)
+{
+    return fetch_read(exchange->fetch, ret, err);
+}
+
+/* Waits for the next of the answer; each time the plugin's tick has passed, its sink is called and may end it. (A limit of
+ * the exchange's own that is over as well ends the next wait at once.) */
+static int wait_ticking(struct exchange *exchange, const struct http_arguments *arguments,
+                        const struct sg_sink *sink, wait_for *wait, void *ret, struct sg_error *err)
+{
+    int64_t tick_ms = arguments->request->tick_ms;
+    if (!arguments->has_sink || tick_ms <= 0) {
+        return wait(exchange, ret, err);
+    }
+    struct fiber *self = fiber_self();
+    int64_t own = fiber_deadline(self);
+    for (;;) {
+        int64_t next = deadline_in(tick_ms);
+        fiber_set_deadline(self, deadline_min(own, next));
+        int code = wait(exchange, ret, err);
+        fiber_set_deadline(self, own);
+        bool is_tick = code == SG_E_TIMEOUT && clock_ms() >= next && clock_ms() < own;
+        code = is_tick ? sink->event(sink->ctx, SG_OUT_DATA, "", 0, err) : code;
+        if (!is_tick || code != 0) {
+            return code;
+        }
+    }
+}
+
 /* Hands each piece to the sink, or collects it. */
 static int read_body(struct exchange *exchange, const struct http_arguments *arguments,
                      const struct sg_sink *sink, struct sg_error *err)
@@ -128,7 +168,8 @@ static int read_body(struct exchange *exchange, const struct http_arguments *arg
     exchange->body.max = max < BUF_MAX_DEFAULT ? (size_t)max : BUF_MAX_DEFAULT;
     struct str data = {0};
     int code = 0;
-    while ((code = fetch_read(exchange->fetch, &data, err)) == 0 && data.len > 0) {
+    while ((code = wait_ticking(exchange, arguments, sink, wait_body, &data, err)) == 0 &&
+           data.len > 0) {
         total += data.len;
         if (total > max) {
             return too_large(max, err);
@@ -166,7 +207,7 @@ static int part_http(struct sg_call *call, void *arguments, const struct sg_sink
     struct sg_http_reply reply = {0};
     struct fetch_reply head = {0};
     int code = send_request(&exchange, a->request, err);
-    code = code != 0 ? code : fetch_head(exchange.fetch, &head, err);
+    code = code != 0 ? code : wait_ticking(&exchange, a, sink, wait_head, &head, err);
     code = code != 0 ? code : keep_head(&exchange, &head, &reply, err);
     if (code == 0 && a->has_sink) {
         reply_give(call, &reply, a); /* the sink may want to know the status */
@@ -175,10 +216,13 @@ static int part_http(struct sg_call *call, void *arguments, const struct sg_sink
     if (code == 0 && !a->has_sink) {
         code = keep_body(&exchange, &reply, err);
     }
-    exchange_clear(&exchange);
-    if (code == 0) {
-        reply_give(call, &reply, a);
+    if (code != 0) {
+        reply = (struct sg_http_reply){.status = a->has_sink ? reply.status : 0,
+                                       .headers = a->has_sink ? reply.headers : (struct sg_map){0},
+                                       .failed_at = (uint32_t)fetch_stage(exchange.fetch)};
     }
+    exchange_clear(&exchange);
+    reply_give(call, &reply, a);
     return code;
 }
 

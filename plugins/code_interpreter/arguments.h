@@ -2,7 +2,7 @@
 #ifndef CODE_INTERPRETER_ARGUMENTS_H
 #define CODE_INTERPRETER_ARGUMENTS_H
 
-#include "json.h"
+#include "json_text.h"
 
 struct argument { /* one that a tool knows; others are ignored */
     const char *name;

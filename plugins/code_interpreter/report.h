@@ -3,7 +3,7 @@
 #ifndef CODE_INTERPRETER_REPORT_H
 #define CODE_INTERPRETER_REPORT_H
 
-#include "json.h"
+#include "json_text.h"
 
 #include <sandgate/plugin.h>
 

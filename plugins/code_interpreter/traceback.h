@@ -3,7 +3,7 @@
 #ifndef CODE_INTERPRETER_TRACEBACK_H
 #define CODE_INTERPRETER_TRACEBACK_H
 
-#include "json.h"
+#include "json_text.h"
 
 #define TRACEBACK_BYTES 2048
 

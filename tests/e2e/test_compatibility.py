@@ -1,6 +1,7 @@
-"""A plugin built with the header of the first minor (tests/data/plugin-1.0) loads and works in this gateway: its sandbox, its
-hook and its tool, with all option types."""
+"""Plugins built with the headers of earlier minors (tests/data/plugin-1.0, -1.1) load and work in this gateway: sandbox, hook
+and tool, with all option types; nothing is written beyond the structs as they were then."""
 import re
+import socket
 
 from client import chat
 from harness import BUILD, E2E, main, run, to_yaml
@@ -66,6 +67,35 @@ class FirstMinor(E2E):
         code_, out, _ = run("describe", "first", "--plugin-path", FOLDER)
         self.assertEqual(code_, 0)
         self.assertTrue(re.search(r"1\.0\.0", out), out)
+
+
+class SecondMinor(E2E):
+    def sections(self, **hook):
+        return {"server": {"plugin_path": [str(BUILD / "tests" / "e2e" / "plugin-1.1")]},
+                "sandboxes": [{"name": "old", "plugin": "first"}],
+                "interceptors": [{"plugin": "first", **hook}, {"plugin": "code_interpreter", "sandbox": "old"}]}
+
+    def test_its_exchanges_are_written_at_its_size(self):
+        page = self.upstream(answer("x"))
+        taken = socket.socket()
+        self.addCleanup(taken.close)
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        nobody = taken.getsockname()[1]
+        upstream = self.upstream(code(page.url + "/none"), code(f"http://127.0.0.1:{nobody}/"), answer("done"))
+        gateway = self.serve(upstream, gateway_options={"upstream_ports": [upstream.port, page.port]}, **self.sections())
+        self.assertEqual(chat(gateway, "x").text, "done")
+        told = [m["content"] for m in upstream.requests[2].json["messages"] if m["role"] == "tool"]
+        self.assertRegex(told[0], r"^\d\d\d ")
+        self.assertIn("[sandbox unavailable]", told[1])
+        [failed] = gateway.events("service_failed")
+        self.assertIn(f"failed: cannot connect to 127.0.0.1:{nobody}", failed["message"])
+
+    def test_its_hook_knows_who_asks(self):
+        gateway = self.serve(self.upstream(forever=answer("fine")), **self.sections(only="somebody"))
+        reply = chat(gateway, text="x")
+        self.assertEqual((reply.status, "'anonymous' may not ask, only 'somebody' may" in reply.error["message"]), (403, True))
+        gateway = self.serve(self.upstream(forever=answer("fine")), **self.sections(only="anonymous"))
+        self.assertEqual(chat(gateway, text="x").text, "fine")
 
 
 if __name__ == "__main__":

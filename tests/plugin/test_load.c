@@ -277,11 +277,11 @@ static const struct broken broken[] = {
                     "it with SG_PLUGIN_SET of sandgate/plugin.h"},
     {"other_symbol", "has a 'sg_plugin_set' that starts with 0x00000007, expected 0x53475031: "
                      "write it with SG_PLUGIN_SET of sandgate/plugin.h"},
-    {"major_newer", "is built for plugin ABI 2.1, this sandgate has 1.1; the major numbers must be "
+    {"major_newer", "is built for plugin ABI 2.2, this sandgate has 1.2; the major numbers must be "
                     "equal: build it against this sandgate's sandgate/plugin.h"},
-    {"major_older", "is built for plugin ABI 0.1, this sandgate has 1.1; the major numbers must be "
+    {"major_older", "is built for plugin ABI 0.2, this sandgate has 1.2; the major numbers must be "
                     "equal: build it against this sandgate's sandgate/plugin.h"},
-    {"minor_newer", "is built for plugin ABI 1.2, which is newer than this sandgate's 1.1: use a "
+    {"minor_newer", "is built for plugin ABI 1.3, which is newer than this sandgate's 1.2: use a "
                     "newer sandgate, or build it against this one's sandgate/plugin.h"},
     {"set_too_small",
      "has a 'sg_plugin_set' of 24 bytes, expected 48: write it with SG_PLUGIN_SET"},

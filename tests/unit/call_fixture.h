@@ -110,8 +110,10 @@ static struct fetch_script {
     size_t fields_count;
     const char *const *pieces; /* ended by NULL */
     int end_code;              /* behind the pieces */
+    int silences;              /* time-outs of the fiber before the head and before each piece */
     /* what was seen */
     char url[128], method[16], header[128], body[128];
+    char ca_file[32];
     int64_t first_byte_ms, silence_ms, deadline;
     bool has_body;
     int begun, ended;
@@ -119,7 +121,20 @@ static struct fetch_script {
 
 struct fetch {
     size_t next;
+    int silences;
+    bool has_head;
 };
+
+/* As the real one: silent until the fiber's deadline, so often as the script says. */
+static int stay_silent(struct fetch *fetch, struct sg_error *err)
+{
+    if (fetch->silences == fetch_script.silences) {
+        fetch->silences = 0;
+        return 0;
+    }
+    fetch->silences++;
+    return error_set(err, fiber_park(fiber_deadline(fiber_self())), "silence");
+}
 
 int fetch_start(const struct fetch_request *request, struct arena *arena, struct fetch **ret,
                 struct sg_error *err)
@@ -138,6 +153,7 @@ int fetch_start(const struct fetch_request *request, struct arena *arena, struct
                        request->fields[0].name.data, (int)request->fields[0].value.len,
                        request->fields[0].value.data);
     }
+    (void)snprintf(s->ca_file, sizeof s->ca_file, "%s", request->ca_file ? request->ca_file : "-");
     s->first_byte_ms = request->first_byte_ms;
     s->silence_ms = request->silence_ms;
     s->deadline = request->deadline;
@@ -149,22 +165,34 @@ int fetch_start(const struct fetch_request *request, struct arena *arena, struct
 
 int fetch_head(struct fetch *fetch, struct fetch_reply *ret, struct sg_error *err)
 {
-    (void)fetch, (void)err;
-    *ret =
-        (struct fetch_reply){fetch_script.status, fetch_script.fields, fetch_script.fields_count};
-    return 0;
+    int code = stay_silent(fetch, err);
+    if (code == 0) {
+        fetch->has_head = true;
+        *ret = (struct fetch_reply){fetch_script.status, fetch_script.fields,
+                                    fetch_script.fields_count};
+    }
+    return code;
 }
 
 int fetch_read(struct fetch *fetch, struct str *ret_data, struct sg_error *err)
 {
     const char *piece = fetch_script.pieces[fetch->next];
     fiber_yield();
+    int code = stay_silent(fetch, err);
+    if (code != 0) {
+        return code;
+    }
     if (piece == NULL && fetch_script.end_code != 0) {
         return error_set(err, fetch_script.end_code, "the answer was cut");
     }
     fetch->next += piece != NULL;
     *ret_data = str_of(piece);
     return 0;
+}
+
+enum fetch_stage fetch_stage(const struct fetch *fetch)
+{
+    return fetch == NULL ? FETCH_RESOLVING : fetch->has_head ? FETCH_ANSWERED : FETCH_SENT;
 }
 
 void fetch_end(struct fetch *fetch)

@@ -458,6 +458,8 @@ static void a_plugin_reads_what_an_error_says(void)
     CU_ASSERT_STRING_EQUAL(host_table()->message(&err), "");
     (void)host_table()->fail(&err, SG_E_GONE, "box %d is gone", 7); /* the text is looked at */
     CU_ASSERT_STRING_EQUAL(host_table()->message(&err), "box 7 is gone");
+    (void)host_table()->fail(&err, SG_E_GONE, "%s: %s", "wrapped", host_table()->message(&err));
+    CU_ASSERT_STRING_EQUAL(host_table()->message(&err), "wrapped: box 7 is gone");
 }
 
 /* ---- open and close ---- */

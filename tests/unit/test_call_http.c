@@ -175,11 +175,102 @@ static void a_sink_gets_the_pieces_and_may_end_the_exchange(void)
     run_both(stream_fiber);
 }
 
+/* ---- how far it came, and ticks ---- */
+
+static int ask_failing(const struct instance *i, struct sg_call *call, void *arguments,
+                       struct sg_error *err)
+{
+    (void)i;
+    struct sg_http_request request = {.url = "http://h/", .ca_file = "/ca.pem"};
+    struct sg_http_reply reply = {0};
+    int code = host->http(call, &request, &reply, NULL, err);
+    *(uint32_t *)arguments = reply.failed_at;
+    return code;
+}
+
+static void stages_fiber(void *arg)
+{
+    (void)arg;
+    struct sg_error err = {0};
+    uint32_t at = 99;
+    script();
+    fetch_script.start_code = SG_E_UNAVAILABLE;
+    CU_ASSERT_EQUAL(call_run(call_of("call"), ask_failing, &at, NULL, &err), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(at, SG_HTTP_UNRESOLVED);
+    script();
+    fetch_script.end_code = SG_E_UNAVAILABLE;
+    CU_ASSERT_EQUAL(call_run(call_of("call"), ask_failing, &at, NULL, &err), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(at, SG_HTTP_CUT);
+    CU_ASSERT_STRING_EQUAL(fetch_script.ca_file, "/ca.pem");
+    script();
+    CU_ASSERT_EQUAL(call_run(call_of("call"), ask_failing, &at, NULL, &err), 0);
+    CU_ASSERT_EQUAL(at, 0);
+}
+
+static void a_plugin_is_told_how_far_a_failed_exchange_had_come(void)
+{
+    CU_ASSERT_EQUAL((int)SG_HTTP_UNRESOLVED, (int)FETCH_RESOLVING);
+    CU_ASSERT_EQUAL((int)SG_HTTP_UNCONNECTED, (int)FETCH_CONNECTING);
+    CU_ASSERT_EQUAL((int)SG_HTTP_NO_TLS, (int)FETCH_SECURING);
+    CU_ASSERT_EQUAL((int)SG_HTTP_UNANSWERED, (int)FETCH_SENT);
+    CU_ASSERT_EQUAL((int)SG_HTTP_CUT, (int)FETCH_ANSWERED);
+    run_both(stages_fiber);
+}
+
+static int take_ticking(void *ctx, enum sg_out kind, const void *data, size_t len,
+                        struct sg_error *err)
+{
+    (void)ctx, (void)kind;
+    size_t at = strlen(pieces_seen);
+    (void)snprintf(pieces_seen + at, sizeof pieces_seen - at, "%.*s|", (int)len,
+                   (const char *)data);
+    return --refuse_after == 0 ? host->fail(err, SG_E_DENIED, "enough") : 0;
+}
+
+static int stream_ticking(const struct instance *i, struct sg_call *call, void *arguments,
+                          struct sg_error *err)
+{
+    (void)i, (void)arguments;
+    struct sg_http_request request = {.url = "http://h/", .tick_ms = 2};
+    struct sg_http_reply reply = {0};
+    struct sg_sink sink = {take_ticking, NULL};
+    pieces_seen[0] = '\0';
+    return host->http(call, &request, &reply, &sink, err);
+}
+
+static void ticks_fiber(void *arg)
+{
+    (void)arg;
+    struct sg_error err = {0};
+    script();
+    fetch_script.silences = 2;
+    refuse_after = 0;
+    CU_ASSERT_EQUAL(call_run(call_of("call"), stream_ticking, NULL, NULL, &err), 0);
+    CU_ASSERT_STRING_EQUAL(pieces_seen, "||||hello |||wor|||ld|||");
+    script();
+    fetch_script.silences = 2;
+    refuse_after = 2; /* before there is an answer */
+    CU_ASSERT_EQUAL(call_run(call_of("call"), stream_ticking, NULL, NULL, &err), SG_E_DENIED);
+    CU_ASSERT_STRING_EQUAL(pieces_seen, "||");
+    CU_ASSERT_EQUAL(fetch_script.ended, 1);
+    script();
+    fetch_script.silences = 2;
+    refuse_after = 0;
+    CU_ASSERT_EQUAL(run_out_of(stream_ticking, &err), SG_E_TIMEOUT); /* its own deadline counts */
+}
+
+static void a_sink_is_called_while_nothing_comes(void)
+{
+    run_both(ticks_fiber);
+}
+
 static const struct test tests[] = {
     TEST(an_answer_is_collected_with_its_headers),
     TEST(an_answer_over_its_limit_is_refused),
     TEST(a_failed_exchange_is_the_plugins_error),
     TEST(a_sink_gets_the_pieces_and_may_end_the_exchange),
+    TEST(a_plugin_is_told_how_far_a_failed_exchange_had_come),
+    TEST(a_sink_is_called_while_nothing_comes),
 };
 
 int main(int argc, char **argv)

@@ -252,6 +252,7 @@ static void refused_body(void)
     CU_ASSERT_EQUAL(result_fetch(&result, &request), SG_E_UNAVAILABLE);
     expect_message(&result, "cannot connect to @: ");
     CU_ASSERT_TRUE(fetch_failed_before_sending(result.fetch));
+    CU_ASSERT_EQUAL(fetch_stage(result.fetch), FETCH_CONNECTING);
     result_clear(&result);
     uint16_t ignored;
     upstream.listen_fd = listen_here(1, &ignored);
@@ -265,6 +266,7 @@ static void no_tls_body(void)
     CU_ASSERT_EQUAL(result_fetch(&result, &request), SG_E_UNAVAILABLE);
     expect_message(&result, "cannot set up TLS with @: ");
     CU_ASSERT_TRUE(fetch_failed_before_sending(result.fetch));
+    CU_ASSERT_EQUAL(fetch_stage(result.fetch), FETCH_SECURING);
     result_clear(&result);
 }
 

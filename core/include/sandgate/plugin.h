@@ -19,6 +19,7 @@
  * What each minor added:
  *   1.0  the first.
  *   1.1  sg->identity(), the state "output" of a run.
+ *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the state "restarted" of a run.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -32,7 +33,7 @@ extern "C" {
 #endif
 
 #define SG_ABI_MAJOR 1
-#define SG_ABI_MINOR 1
+#define SG_ABI_MINOR 2
 #define SG_PLUGIN_MAGIC 0x53475031u /* "SGP1" */
 
 #if defined(__GNUC__)
@@ -82,7 +83,8 @@ enum sg_out {
         8, /* a search hit: {"title": "…", "url": "…", "snippet": "…", "date": "…" or null} */
     /* a word on how it goes or ended, as JSON: {"state": "…", "note": "…"}.
      * Of run(): state "memory" if processes of the code were killed for their memory and the run went on; its note is told
-     * to the model. State "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was
+     * to the model. State "restarted" (1.2) if the interpreter was begun anew in the same container, so that variables are
+     * gone and files are kept; its note is told likewise. State "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was
      * emitted. At the end of a shell command {"state": "exited", "code": N}, its exit status (128 and the signal's
      * number where a signal ended it).
      * Of run_code() and the reading file functions also state "lost", before all else: the container was replaced; the
@@ -269,6 +271,19 @@ struct sg_http_request {
     int64_t first_byte_ms;   /* 0: 60 s */
     int64_t silence_ms;      /* longest pause in the answer; 0: 60 s */
     uint64_t body_bytes_max; /* of the answer; 0: 16 MiB; more is SG_E_LIMIT */
+    const char *ca_file; /* 1.2. Certificates to trust instead of the system's (PEM); NULL: those */
+    /* 1.2. With a sink: it is called with no bytes each time so long has passed without any, from the start on, so that
+     * it may end the exchange. 0: never. */
+    int64_t tick_ms;
+};
+
+/* 1.2. How far an exchange had come that failed. Up to SG_HTTP_NO_TLS nothing of the request had been sent. */
+enum sg_http_stage {
+    SG_HTTP_UNRESOLVED = 1, /* there was no address, or nothing to connect with */
+    SG_HTTP_UNCONNECTED = 2,
+    SG_HTTP_NO_TLS = 3,
+    SG_HTTP_UNANSWERED = 4, /* it may have arrived; status and headers had not come */
+    SG_HTTP_CUT = 5         /* amid the answer */
 };
 
 struct sg_http_reply { /* lives as long as the call */
@@ -277,6 +292,8 @@ struct sg_http_reply { /* lives as long as the call */
     const char
         *body; /* NULL where a sink took it; else ended by a NUL that body_len does not count */
     size_t body_len;
+    /* 1.2. Where http() failed: enum sg_http_stage. Nothing else is set then, but for status and headers with a sink. */
+    uint32_t failed_at;
 };
 
 struct sg_spawn_fd {
@@ -306,7 +323,7 @@ struct sg_host {
     uint32_t size, abi_minor;
     /* One line; never secrets, handles or user data. */
     void (*log)(struct sg_call *, enum sg_level, const char *format, ...) SG_PRINTF(3, 4);
-    /* Describes a failure; returns the code. */
+    /* Describes a failure; returns the code. What message() gave may be among the arguments. */
     int (*fail)(struct sg_error *, enum sg_code, const char *format, ...) SG_PRINTF(3, 4);
     /* Zeroed memory that ends with the call; NULL beyond 16 MiB a call. */
     void *(*alloc)(struct sg_call *, size_t);

@@ -1,7 +1,7 @@
 /* Reading small JSON: the arguments of a call, and the events of a run. Strict (RFC 8259), without a tree, in
  * constant memory, and with lengths, so that a NUL from \u0000 cuts nothing short. */
-#ifndef CODE_INTERPRETER_JSON_H
-#define CODE_INTERPRETER_JSON_H
+#ifndef PLUGINS_SUPPORT_JSON_TEXT_H
+#define PLUGINS_SUPPORT_JSON_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* The strict reader behind json.h: a recursive descent that only moves a pointer, with a bound on nesting because it
+/* The strict reader behind json_text.h: a recursive descent that only moves a pointer, with a bound on nesting because it
  * may run on a small stack. */
-#include "json.h"
+#include "json_text.h"
 
 #include <string.h>
 
