@@ -132,6 +132,12 @@ class Faulty:
             self.connection.send(whole[at:at + step])
         return not self.closes
 
+    def before_noise(self, place):
+        """Noise behind a whole answer would hit whichever row takes up the connection, were it kept: libcurl drops what it
+        has read of it, and what comes later looks like the next answer."""
+        begun = self.until(place)
+        return begun.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1) if place == "end" else begun
+
     def garbage(self, place):
         """Bytes that are no part of an answer: of a head, of the framing, or framed well and without meaning."""
         noise = NOISE * 8
@@ -140,10 +146,7 @@ class Faulty:
         elif place in ("begun", "mid"):
             rest = len(self.until("end")) - len(self.until(place))
             noise = (NOISE * (rest // len(NOISE) + 1))[:rest]
-        begun = self.until(place)
-        if place == "end":  # noise on a connection that is kept would hit whichever row takes it up
-            begun = begun.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
-        self.connection.send(begun + noise)
+        self.connection.send(self.before_noise(place) + noise)
         return False
 
     def flood(self, place):
@@ -153,7 +156,7 @@ class Faulty:
             self.connection.send(b"HTTP/1.1 200 OK\r\n" if place == "first" else self.until(place) + piece)
         else:
             piece = self.framed(b"a" * 65536)
-            self.connection.send(self.until(place) + piece)
+            self.connection.send(self.before_noise(place) + piece)
         while True:  # until the gateway closes
             self.connection.send(piece)
 
