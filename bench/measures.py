@@ -324,8 +324,9 @@ class Forms(Subject):
             asked = {key: [{"role": "user", "content": ASK}] if value is True else value for key, value in more.items()}
             body = write_body(lab, f"form-{form}", {"model": model, "stream": True, **asked})
             self.variants += [(f"{form}, upstream", path, lab.upstream, body), (form, path, sandgate, body)]
-            if form == "chat" and "nginx" in lab.kinds:
-                self.variants.append(("nginx", path, lab.start("nginx"), body))
+            if form == "chat":
+                self.variants += [(kind, path, lab.start(kind), body) for kind in ("nginx", "pump") if kind != "nginx"
+                                  or kind in lab.kinds]
 
     def measure(self, lab, turn):
         for who, path, server, body in rotated(self.variants, turn):
@@ -336,7 +337,7 @@ class Forms(Subject):
                 self.add(lab, "CPU a chunk", who, "µs", outcome.cpu_each(outcome.chunks))
 
     def seconds(self, settings):
-        return 7 * (settings.seconds + 1.5)
+        return 8 * (settings.seconds + 1.5)
 
 
 class Waiting(Subject):

@@ -195,7 +195,13 @@ class Lab:
         return self.upstream
 
     def start(self, kind):
-        return {"nginx": self.start_nginx, "sandgate": self.start_sandgate, "portkey": self.start_portkey}[kind]()
+        return {"nginx": self.start_nginx, "sandgate": self.start_sandgate, "portkey": self.start_portkey,
+                "pump": self.start_pump}[kind]()
+
+    def start_pump(self):
+        port = free_port()
+        command = [self.build / "bench/bench_pump", "--port", str(port), "--upstream", str(self.upstream.port)]
+        return self._start("pump", command, port, self.cores["server"])
 
     def start_nginx(self):
         port, stream_port = free_port(), free_port()
