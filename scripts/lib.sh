@@ -61,13 +61,13 @@ run_quietly() {
     rm -f "$log"
 }
 
-# build_preset PRESET [CMAKE OPTION…]
+# build_preset PRESET [CMAKE OPTION…]; target=NAME before it builds that one only
 build_preset() {
     local preset=$1
     shift
     (
         cd "$project"
         run_quietly "configuring the $preset build" cmake -G Ninja --preset "$preset" "$@"
-        run_quietly "building ($preset)" cmake --build --preset "$preset"
+        run_quietly "building ($preset)" cmake --build --preset "$preset" ${target:+--target "$target"}
     )
 }

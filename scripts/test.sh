@@ -53,7 +53,7 @@ say "Building with clang (release) …"
 build_preset clang
 run_tests build-clang -L fast
 say "Building with ThreadSanitizer …"
-build_preset tsan
+target=tsan_tests build_preset tsan
 export -f run_tests
 export project jobs
 without_randomness bash -c 'run_tests build-tsan -L tsan'
