@@ -218,8 +218,8 @@ static int await_opening(struct e2b *e2b, struct sg_call *call, struct sg_error 
     }
     if (left >= longest_wait_ms(e2b, call)) {
         return sg->fail(err, SG_E_LIMIT,
-                        "E2B limits how often it is asked (429): it is not to be asked for %lld s, "
-                        "more than there is time; try again later",
+                        "E2B's API is not asked: E2B limits how often it is (429); it wants rest "
+                        "for %lld s, more than there is time; try again later",
                         (long long)(left + 999) / 1000);
     }
     return sg->sleep(call, left, err);

@@ -7,15 +7,16 @@
 #include "fake_host.h"
 
 #include "api.h"
+#include "pending.h"
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 #define ID "i0a1b2c3d4e5f6g7h8i9j"
 #define OTHER "izyxwvutsrqponmlkjihg"
 #define ENVD_TOKEN "ea_token-of-envd.77"
 #define TRAFFIC_TOKEN "ta_token-of-traffic.88"
-#define CREATED(id)                                                                           \
+#define CREATED(id)                                                                              \
     "{\"sandboxID\": \"" id "\", \"templateID\": \"t\", \"clientID\": \"c\", \"domain\": null, " \
-    "\"envdVersion\": \"0.5.7\", \"envdAccessToken\": \"" ENVD_TOKEN                            \
+    "\"envdVersion\": \"0.5.7\", \"envdAccessToken\": \"" ENVD_TOKEN                             \
     "\", \"trafficAccessToken\": \"" TRAFFIC_TOKEN "\"}"
 #define MISSING "{\"code\": 404, \"message\": \"Sandbox \\\"" ID "\\\" doesn't exist\"}"
 
