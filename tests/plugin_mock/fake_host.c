@@ -1,5 +1,5 @@
 /* The host: recording, single-threaded. */
-#include "fake_host.h"
+#include "fake_http.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -43,8 +43,7 @@ static void *host_alloc(struct sg_call *call, size_t size)
 
 static int64_t host_time_left(struct sg_call *call)
 {
-    (void)call;
-    return 60000;
+    return call->time_left_ms == 0 ? 60000 : call->time_left_ms < 0 ? 0 : call->time_left_ms;
 }
 
 static int host_sleep(struct sg_call *call, int64_t ms, struct sg_error *err)
@@ -186,7 +185,13 @@ static const struct sg_host host = {
     .file_get = host_file_get,
     .file_list = host_file_list,
     .message = host_message,
+    .http = fake_http,
 };
+
+const struct sg_host *host_table(void)
+{
+    return &host;
+}
 
 const struct sg_plugin_set *host_load(const char *name)
 {
@@ -221,6 +226,7 @@ void call_free(struct sg_call *call)
     free(call->blocks);
     free(call->run_code);
     free(call->put_data);
+    fake_http_clear(call);
     free(call);
 }
 
