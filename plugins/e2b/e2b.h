@@ -146,6 +146,12 @@ int stream_take(struct stream *, const char *data, size_t len, struct sg_error *
 int stream_end(struct stream *, struct sg_error *);
 void stream_clear(struct stream *);
 
+/* ---- run.c ---- */
+
+/* e2b_run() sets is_running around every run, of bash too. True if interrupt() has come since: end it soon with
+ * SG_E_CANCELLED. */
+bool run_is_interrupted(struct e2b *, struct sandbox *);
+
 /* ---- the operations ---- */
 
 int e2b_create(void *self, struct sg_call *, const struct sg_sandbox_spec *, struct sg_error *);
