@@ -13,7 +13,7 @@
 #define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* of frames, whatever they hold */
 #define COMMAND_BYTES_MAX ((128 << 10) - 1)    /* what Linux lets one argument have */
 #define TICK_MS 200
-#define GRACE_MS 500    /* behind the deadline, for an exchange that no tick has ended */
+#define GRACE_MS 500 /* behind the deadline, for an exchange that no tick has ended */
 #define KILL_MS 2000
 #define RESERVE_MS 3000 /* of the call's time, behind the deadline: for both of these */
 #define WHAT "cannot run the command"
@@ -162,8 +162,9 @@ static bool send_kill(struct e2b *e2b, struct sg_call *call, struct sandbox *san
     char body[128];
     struct envd_headers headers;
     struct connect_error error;
-    int len = snprintf(body, sizeof body,
-                       "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}", (long long)pid);
+    int len =
+        snprintf(body, sizeof body, "{\"process\":{\"pid\":%lld},\"signal\":\"SIGNAL_SIGKILL\"}",
+                 (long long)pid);
     struct exchange x = {.path = "/process.Process/SendSignal",
                          .body = body,
                          .body_len = (size_t)len,
@@ -172,8 +173,8 @@ static bool send_kill(struct e2b *e2b, struct sg_call *call, struct sandbox *san
     if (exchange_sandbox(e2b, call, sandbox, PORT_ENVD, &x, err) != 0) {
         return false;
     }
-    bool is_unknown = connect_error_read(x.body_kept, x.body_kept_len, &error) &&
-                      error.code == CONNECT_NOT_FOUND;
+    bool is_unknown =
+        connect_error_read(x.body_kept, x.body_kept_len, &error) && error.code == CONNECT_NOT_FOUND;
     return x.reply.status < 300 || is_unknown;
 }
 
@@ -199,8 +200,7 @@ static bool end_process(struct command *c, struct sg_error *err)
 
 /* ---- how it went ---- */
 
-static int fail_stopped(struct command *c, enum sg_code code, const char *how, bool is_killed,
-                        struct sg_error *err)
+static int fail_stopped(enum sg_code code, const char *how, bool is_killed, struct sg_error *err)
 {
     return sg->fail(err, code, "the command %s and was %s; files are kept", how,
                     is_killed ? "killed" : "cut off");
@@ -210,15 +210,14 @@ static int fail_timeout(struct command *c, bool is_killed, struct sg_error *err)
 {
     char how[64];
     snprintf(how, sizeof how, "ran longer than %llds", (long long)(c->limit_ms + 500) / 1000);
-    return fail_stopped(c, SG_E_TIMEOUT, how, is_killed, err);
+    return fail_stopped(SG_E_TIMEOUT, how, is_killed, err);
 }
 
 static int fail_output(struct command *c, bool is_killed, struct sg_error *err)
 {
     static const char json[] = "{\"state\":\"output\"}";
     int code = sg->emit(c->call, SG_OUT_STATUS, json, sizeof json - 1, err);
-    return code != 0 ? code
-                     : fail_stopped(c, SG_E_LIMIT, "printed more than 10MiB", is_killed, err);
+    return code != 0 ? code : fail_stopped(SG_E_LIMIT, "printed more than 10MiB", is_killed, err);
 }
 
 /* envd has ended the stream with an error. */
@@ -274,7 +273,7 @@ static int conclude_stopped(struct command *c, bool is_killed, struct sg_error *
     case STOP_OUTPUT:
         return fail_output(c, is_killed, err);
     case STOP_INTERRUPT:
-        return fail_stopped(c, SG_E_CANCELLED, "was interrupted", is_killed, err);
+        return fail_stopped(SG_E_CANCELLED, "was interrupted", is_killed, err);
     default:
         return sg->fail(err, SG_E_UNAVAILABLE,
                         "the sandbox's answer to a command is not what E2B's envd sends: %s",
@@ -388,8 +387,9 @@ static int check(const struct sg_run *run, struct sg_error *err)
     }
     return run->code_len <= COMMAND_BYTES_MAX
                ? 0
-               : sg->fail(err, SG_E_LIMIT,
-                          "a shell command has at most 128KiB here: write it to a file, and run that");
+               : sg->fail(
+                     err, SG_E_LIMIT,
+                     "a shell command has at most 128KiB here: write it to a file, and run that");
 }
 
 int command_run(struct e2b *e2b, struct sg_call *call, struct sandbox *sandbox,

@@ -145,10 +145,10 @@ static int fail_refused(const struct transfer *t, enum refusal refusal, struct s
     case REFUSAL_DISK_FULL:
         return sg->fail(err, SG_E_LIMIT, "the disk of the container is full");
     case REFUSAL_TOO_LARGE:
-        return t->operation == LISTING ? sg->fail(err, SG_E_LIMIT, "'%.*s' has more than %d entries",
-                                                  len, path, FILE_ENTRIES_MAX)
-                                       : sg->fail(err, SG_E_LIMIT, "'%.*s' is larger than 10MiB",
-                                                  len, path);
+        return t->operation == LISTING
+                   ? sg->fail(err, SG_E_LIMIT, "'%.*s' has more than %d entries", len, path,
+                              FILE_ENTRIES_MAX)
+                   : sg->fail(err, SG_E_LIMIT, "'%.*s' is larger than 10MiB", len, path);
     default:
         return sg->fail(err, SG_E_INVALID, "'%.*s' cannot be %s", len, path, done);
     }
@@ -414,9 +414,7 @@ int e2b_get(void *self, struct sg_call *call, const char *handle, const char *pa
 int e2b_list(void *self, struct sg_call *call, const char *handle, const char *path,
              struct sg_error *err)
 {
-    struct transfer t = {.e2b = self,
-                         .call = call,
-                         .operation = LISTING,
-                         .asked = path[0] == '\0' ? "." : path};
+    struct transfer t = {
+        .e2b = self, .call = call, .operation = LISTING, .asked = path[0] == '\0' ? "." : path};
     return do_transfer(&t, handle, NULL, 0, err);
 }

@@ -20,8 +20,8 @@ struct frame {
     size_t json_len;
 };
 
-struct frames {      /* all zero to begin with */
-    struct text held; /* the frame that is not whole yet, with its head */
+struct frames {          /* all zero to begin with */
+    struct text held;    /* the frame that is not whole yet, with its head */
     const char *problem; /* set once what came is no stream of frames; nothing is taken then */
     bool has_ended;      /* the last frame came */
 };
