@@ -1,17 +1,11 @@
 /* The answer of E2B's interpreter, as the plugin e2b reads it. The first byte says how the rest is cut into pieces. What is
- * emitted must be valid text, or JSON objects without a name twice, and must not depend on the cuts. A plugin's parser is
- * its own, so its sources are taken in whole. */
-#include "../../plugins/e2b/event.c"
-#include "../../plugins/e2b/lenient.c"
-#include "../../plugins/e2b/stream.c"
-#include "../../plugins/e2b/traceback.c"
-#include "../../plugins/support/json_text.c"
-#include "../../plugins/support/text.c"
+ * emitted must be valid text, or JSON objects without a name twice, and must not depend on the cuts. */
+#include "event.h"
+#include "json_text.h"
 
-#include "base/arena.h"
 #include "base/check.h"
-#include "base/json.h"
-#include "base/utf8.h"
+
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +18,30 @@ static void hash(const void *data, size_t len)
     }
 }
 
+static void check_text(const char *data, size_t len)
+{
+    for (size_t at = 0, character; at < len; at += character) {
+        character = text_character(data + at, len - at);
+        CHECK(character > 0);
+    }
+}
+
+static void check_object(const char *data, size_t len)
+{
+    struct json_value keys[64], value;
+    size_t count = 0;
+    struct json_reader reader = json_reader_of(data, len);
+    while (json_next(&reader, &keys[count], &value)) {
+        for (size_t i = 0; i < count; i++) {
+            CHECK(keys[i].len != keys[count].len ||
+                  memcmp(keys[i].data, keys[count].data, keys[i].len) != 0);
+        }
+        count++;
+        CHECK(count < 64);
+    }
+    CHECK(reader.problem == NULL);
+}
+
 static int check_emitted(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
                          struct sg_error *err)
 {
@@ -31,18 +49,12 @@ static int check_emitted(struct sg_call *call, enum sg_out kind, const void *dat
     (void)err;
     hash(&kind, sizeof kind);
     hash(data, len);
-    struct str text = {data, len};
     CHECK(len > 0);
-    if (kind == SG_OUT_LOG_OUT || kind == SG_OUT_LOG_ERR) {
-        CHECK(utf8_valid(text));
-        return 0;
+    check_text(data, len);
+    if (kind != SG_OUT_LOG_OUT && kind != SG_OUT_LOG_ERR) {
+        CHECK(kind == SG_OUT_RESULT || kind == SG_OUT_EXCEPTION || kind == SG_OUT_STATUS);
+        check_object(data, len);
     }
-    CHECK(kind == SG_OUT_RESULT || kind == SG_OUT_EXCEPTION || kind == SG_OUT_STATUS);
-    struct arena *arena = arena_new(0);
-    struct json_text json;
-    struct sg_error wrong = {0};
-    CHECK(json_scan(text, arena, &json, &wrong) == 0 && json.root.type == JSON_OBJECT);
-    arena_free(arena);
     return 0;
 }
 
