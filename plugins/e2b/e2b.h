@@ -56,19 +56,23 @@ struct sandbox {
 
 struct orphan { /* a create whose answer was lost: perhaps there is a sandbox of this label */
     struct orphan *next;
-    int64_t until; /* clock_ms(): by then it has ended by itself */
+    /* clock_ms(): looked for again not before; not listed then, it is not there; by then it has ended by itself */
+    int64_t again_at, settled_at, until;
     char label[128];
 };
 
 struct e2b { /* an instance */
     uint32_t magic;
     const struct e2b_config *config;
-    char *api_url; /* without a slash at its end */
+    char *api_url;     /* without a slash at its end */
+    char *sandbox_url; /* likewise; NULL: each has a host of its own */
     pthread_mutex_t lock;
     struct sandbox *buckets[SANDBOX_BUCKETS];
     size_t count;             /* sandboxes that are there or being made */
     struct orphan *orphans;   /* under the lock */
     int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
+    bool has_warned_of_life;  /* under the lock */
+    bool is_closing;          /* set by close(): nothing waits for long any more */
 };
 
 /* The known sandbox of this handle with a reference; one that is not known (of an earlier process) is connected to, which

@@ -23,10 +23,15 @@ static void host_log(struct sg_call *call, enum sg_level level, const char *form
 SG_PRINTF(3, 4)
 static int host_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
 {
+    if (err == NULL) { /* as in close() */
+        return (int)code;
+    }
+    char message[sizeof err->message]; /* what message() gave may be among the arguments */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(err->message, sizeof err->message, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    memcpy(err->message, message, sizeof message);
     err->code = (int)code;
     return (int)code;
 }
@@ -168,7 +173,7 @@ static int host_file_list(struct sg_call *call, const char *path, const struct s
 
 static const char *host_message(const struct sg_error *err)
 {
-    return err->message;
+    return err == NULL ? "" : err->message;
 }
 
 static const struct sg_host host = {
