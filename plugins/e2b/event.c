@@ -92,7 +92,7 @@ static int take_text(struct stream *s, enum sg_out kind, struct json_value line,
 
 /* ---- results ---- */
 
-enum shape { SHAPE_TEXT, SHAPE_BASE64, SHAPE_JSON };
+enum shape { SHAPE_TEXT, SHAPE_BASE64, SHAPE_JSON, SHAPE_CHART };
 
 /* In the order in which they stand in a bundle. */
 static const struct {
@@ -110,7 +110,7 @@ static const struct {
     {"pdf", "application/pdf", SHAPE_BASE64},
     {"json", "application/json", SHAPE_JSON},
     {"data", "application/vnd.e2b.data+json", SHAPE_JSON},
-    {"chart", "application/vnd.e2b.chart+json", SHAPE_JSON},
+    {"chart", "application/vnd.e2b.chart+json", SHAPE_CHART},
 };
 enum { KINDS = COUNT_OF(kinds), EXTRA = KINDS };
 
@@ -133,8 +133,10 @@ static bool has_kind(enum shape shape, struct json_value value)
     if (value.len == 0 || json_is_null(value)) {
         return false;
     }
-    /* "{}" is a chart that could not be read out of its figure. */
-    return shape == SHAPE_JSON ? !(value.len == 2 && value.data[0] == '{') : json_is_string(value);
+    if (shape == SHAPE_CHART) {
+        return value.len > 2; /* "{}": it could not be read out of its figure */
+    }
+    return shape == SHAPE_JSON || json_is_string(value);
 }
 
 static void begin_member(struct text *bundle)

@@ -120,11 +120,10 @@ static size_t string_length(const char *p, const char *end)
     return (size_t)(at - p) + (at < end);
 }
 
-/* Bytes of the array or object that begins at p. */
-static size_t nested_length(const char *p, const char *end)
+size_t lenient_nested_length(const char *json, const char *end)
 {
     size_t level = 0;
-    const char *at = p;
+    const char *at = json;
     while (at < end) {
         if (*at == '"') {
             at += string_length(at, end);
@@ -137,13 +136,13 @@ static size_t nested_length(const char *p, const char *end)
             break;
         }
     }
-    return (size_t)(at - p);
+    return (size_t)(at - json);
 }
 
 static void pass_opening(struct pass *p)
 {
     if (p->depth == DEPTH_MAX) {
-        replace(p, nested_length(p->at, p->end), "null");
+        replace(p, lenient_nested_length(p->at, p->end), "null");
         return;
     }
     p->depth++;

@@ -9,4 +9,7 @@
  * itself, and what is nested deeper than json_text.h reads becomes null. What is no JSON at all stays none. */
 void lenient_put(struct text *out, const char *json, size_t len);
 
+/* Bytes of the array or object that begins at `json`, up to `end` where it does not end. */
+size_t lenient_nested_length(const char *json, const char *end);
+
 #endif

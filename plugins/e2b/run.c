@@ -6,7 +6,9 @@
  * the interpreter. What was sent is never sent again, except then: nothing of it had begun. */
 #include "event.h"
 
-#include <cjson/cJSON.h>
+#include "json_text.h"
+#include "lenient.h"
+
 #include <string.h>
 
 #define TICK_MS 200          /* an interrupt is seen within */
@@ -18,6 +20,9 @@
 #define RESTART_MS 10000     /* for each of the two exchanges of a restart */
 #define ANSWER_BYTES_MAX \
     ((uint64_t)1 << 30) /* much more than the output: a line may hold one byte */
+
+#define CONTEXT_ID_BYTES 65
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 static const int64_t pauses_ms[] = {500, 1000, 2000}; /* before each further try */
 #define PAUSES (sizeof pauses_ms / sizeof *pauses_ms)
@@ -159,31 +164,34 @@ static int ask(struct run *run, struct exchange *exchange, struct sg_error *err)
 
 /* ---- restarting an interpreter that is busy ---- */
 
-static bool is_context_id(const char *id)
+static bool read_context_id(struct json_value string, char id[CONTEXT_ID_BYTES])
 {
-    size_t len = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
-    return len > 0 && len <= 64 && id[len] == '\0';
+    if (!json_is_string(string) || string.len - 2 >= CONTEXT_ID_BYTES) {
+        return false;
+    }
+    size_t len = string.len - 2;
+    memcpy(id, string.data + 1, len);
+    id[len] = '\0';
+    return len > 0 && strspn(id, LETTERS "0123456789-_") == len;
 }
 
 /* The path that restarts the context of this language; all are default ones, for we make no others. */
 static bool find_context(const char *json, size_t len, const char *language, struct text *ret_path)
 {
-    cJSON *list = cJSON_ParseWithLength(json, len);
-    const cJSON *context;
-    bool is_found = false;
-    cJSON_ArrayForEach(context, cJSON_IsArray(list) ? list : NULL)
-    {
-        const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(context, "id"));
-        const char *its =
-            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(context, "language"));
-        if (id != NULL && its != NULL && strcmp(its, language) == 0 && is_context_id(id)) {
+    static const char *const names[] = {"id", "language"};
+    const char *end = json + len, *at = json;
+    while ((at = memchr(at, '{', (size_t)(end - at))) != NULL) {
+        struct json_value found[2];
+        char id[CONTEXT_ID_BYTES];
+        size_t object_len = lenient_nested_length(at, end);
+        if (json_find(at, object_len, names, found, 2) && json_string_is(found[1], language) &&
+            read_context_id(found[0], id)) {
             text_printf(ret_path, "/contexts/%s/restart", id);
-            is_found = true;
-            break;
+            return true;
         }
+        at += object_len;
     }
-    cJSON_Delete(list);
-    return is_found;
+    return false;
 }
 
 static int ask_restart(struct run *run, struct exchange *exchange, struct sg_error *err)
@@ -400,8 +408,7 @@ static int run_by_interpreter(struct e2b *e2b, struct sg_call *call, struct sand
 
 static bool is_language(const char *language)
 {
-    size_t len =
-        strspn(language, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+#-_");
+    size_t len = strspn(language, LETTERS "0123456789+#-_");
     return len > 0 && len <= 32 && language[len] == '\0';
 }
 

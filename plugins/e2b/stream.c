@@ -36,6 +36,7 @@ static bool make_room(struct stream *s, size_t len)
     while (size < need) {
         size *= 2;
     }
+    size = size < LINE_BYTES_MAX + CUT_BYTES ? size : LINE_BYTES_MAX + CUT_BYTES;
     char *line = realloc(s->line, size);
     if (line != NULL) {
         s->line = line;
