@@ -50,6 +50,7 @@ struct sandbox {
     bool is_gone;                      /* under the lock: E2B has ended it */
     int64_t quiet_until;               /* no run before (clock_ms()): the one before was cut off */
     bool may_be_busy;                  /* the code that was cut off may not have ended */
+    int64_t stray_pid; /* a command's process that could not be killed yet; 0: none */
 };
 
 #define SANDBOX_BUCKETS 256
