@@ -196,12 +196,12 @@ static bool find_context(const char *json, size_t len, const char *language, str
 
 static int ask_restart(struct run *run, struct exchange *exchange, struct sg_error *err)
 {
-    static const char what[] = "restart the interpreter, which an earlier run keeps busy";
+    static const char what[] = "cannot restart the interpreter, which an earlier run keeps busy";
     exchange->timeout_ms = RESTART_MS;
     int result =
         exchange_sandbox(run->e2b, run->call, run->sandbox, PORT_INTERPRETER, exchange, err);
     if (result != 0 && sg->time_left_ms(run->call) > 0) {
-        return sg->fail(err, (enum sg_code)result, "cannot %s: %s", what, sg->message(err));
+        return sg->fail(err, (enum sg_code)result, "%s: %s", what, sg->message(err));
     }
     if (result == 0 && exchange->reply.status / 100 != 2) {
         return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, what, err);
@@ -262,7 +262,7 @@ static int fail_refused(struct run *run, const struct exchange *exchange, struct
                         "the sandbox has no interpreter for '%s': use python or bash",
                         run->language);
     }
-    return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, "run code", err);
+    return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, "cannot run code", err);
 }
 
 static int fail_time(const struct run *run, struct sg_error *err)
@@ -280,11 +280,9 @@ static int fail_time(const struct run *run, struct sg_error *err)
 
 static int fail_lost(struct run *run, struct sg_error *err)
 {
-    return fault_lost(run->e2b, run->call, run->sandbox,
-                      run->stop == STOP_SILENCE
-                          ? "the interpreter fell silent while the code ran"
-                          : "the interpreter's answer ended before the code did",
-                      err);
+    const char *what =
+        run->stop == STOP_SILENCE ? "the interpreter fell silent" : "the code did not end";
+    return fault_lost(run->e2b, run->call, run->sandbox, what, err);
 }
 
 /* It has begun or may have, and did not end in order. `result` is how the exchange ended. */
