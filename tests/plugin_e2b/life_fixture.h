@@ -7,7 +7,6 @@
 #include "fake_host.h"
 
 #include "api.h"
-#include "pending.h"
 
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 #define ID "i0a1b2c3d4e5f6g7h8i9j"
