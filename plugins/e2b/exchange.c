@@ -111,6 +111,7 @@ static int answer_keep(struct answer *answer, struct sg_call *call, int code, st
     }
     char *copy = answer->text.overflow ? NULL : sg->alloc(call, answer->text.len + 1);
     if (copy == NULL) {
+        x->reply.failed_at = SG_HTTP_CUT; /* it had been sent */
         return sg->fail(err, SG_E_LIMIT, "no memory for an answer of %zu bytes", answer->text.len);
     }
     memcpy(copy, answer->text.data, answer->text.len);

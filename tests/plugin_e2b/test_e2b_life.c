@@ -29,7 +29,7 @@ static void options_shape_what_is_asked_for(void)
     fixture_init(&f);
     static const char *const names[] = {"LANG", "NOTE"}, *const values[] = {"C.UTF-8", "a\"b\n"};
     f.config->env = (struct sg_map){names, values, 2};
-    config_set(plugin, f.config, "api_url", "http://127.0.0.1:3000/v0/");
+    config_set(plugin, f.config, "api_url", "http://e2b.example:3000/v0/");
     config_set(plugin, f.config, "template", "mine");
     config_set(plugin, f.config, "lifetime", "90s");
     config_set(plugin, f.config, "public_traffic", "true");
@@ -40,7 +40,7 @@ static void options_shape_what_is_asked_for(void)
                            "'api_url' is plain http: who is on the way can read the API key");
     reply(&f, 201, CREATED(ID));
     CU_ASSERT_EQUAL(create(&f, "sg-first"), 0);
-    expect_request(&f, 0, "POST", "http://127.0.0.1:3000/v0/sandboxes");
+    expect_request(&f, 0, "POST", "http://e2b.example:3000/v0/sandboxes");
     CU_ASSERT_STRING_EQUAL(
         f.call->requests[0].body,
         "{\"templateID\": \"mine\", \"timeout\": 90, \"secure\": true, "
