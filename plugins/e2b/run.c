@@ -47,7 +47,6 @@ struct run {
     int64_t begin_by; /* INT64_MAX: no matter when */
     int64_t heard_at;
     enum stop stop;
-    bool was_restarted; /* by us */
     struct stream stream;
 };
 
@@ -233,7 +232,6 @@ static int restart(struct run *run, struct sg_error *err)
     if (result != 0) {
         return result;
     }
-    run->was_restarted = true;
     run->sandbox->may_be_busy = false;
     run->sandbox->quiet_until = 0;
     return sg->emit(run->call, SG_OUT_STATUS, status, sizeof status - 1, err);
@@ -293,11 +291,6 @@ static int fail_cut(struct run *run, int result, struct sg_error *err)
     }
     if (run->stop == STOP_INTERRUPT) {
         return fail_interrupted(err);
-    }
-    if (run->stop == STOP_BUSY) {
-        return sg->fail(err, SG_E_UNAVAILABLE,
-                        "the interpreter does not run code, though it was "
-                        "restarted");
     }
     if (run->stop == STOP_NONE && result != 0 && sg->time_left_ms(run->call) <= 0) {
         return result; /* the call's time is over, or nobody waits */
@@ -363,7 +356,7 @@ static int run_code(struct run *run, struct sg_error *err)
     int result;
     while ((result = keep_quiet(run, err)) == 0) {
         result = ask(run, &exchange, err);
-        if (run->stop == STOP_BUSY && !run->was_restarted) {
+        if (run->stop == STOP_BUSY) { /* not again: what was restarted is not busy */
             result = restart(run, err);
         } else if (pauses < PAUSES && may_ask_again(run, &exchange, result)) {
             result = sg->sleep(run->call, pauses_ms[pauses++], err);
