@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATH_BYTES_MAX 4096
 #define NAME_BYTES_MAX 255
@@ -223,13 +224,16 @@ static int get(struct transfer *t, struct sg_error *err)
     return code == 0 && t->bytes == 0 ? sg->emit(t->call, SG_OUT_DATA, "", 0, err) : code;
 }
 
-/* A boundary that is not in the content. */
-static void choose_boundary(char boundary[64], const void *data, size_t len)
+/* Of 128 random bits: content that holds it cannot be made. */
+static int choose_boundary(char boundary[64], struct sg_error *err)
 {
-    long long number = clock_ms();
-    do {
-        snprintf(boundary, 64, "----sandgate%020lld", number++);
-    } while (len > 0 && memmem(data, len, boundary, strlen(boundary)) != NULL);
+    uint64_t random[2];
+    if (getentropy(random, sizeof random) != 0) {
+        return sg->fail(err, SG_E_UNAVAILABLE, "the system gives no random bytes");
+    }
+    snprintf(boundary, 64, "----sandgate%016llx%016llx", (unsigned long long)random[0],
+             (unsigned long long)random[1]);
+    return 0;
 }
 
 static void put_multipart(struct text *body, const char *boundary, const void *data, size_t len)
@@ -253,7 +257,10 @@ static int put(struct transfer *t, const void *data, size_t len, struct sg_error
                          .body_len = len};
     put_files_path(t, &url);
     if (!envd_is_at_least(t->sandbox, 0, 5, 7)) {
-        choose_boundary(boundary, data, len);
+        int code = choose_boundary(boundary, err);
+        if (code != 0) {
+            return code;
+        }
         put_multipart(&form, boundary, data, len);
         snprintf(form_type, sizeof form_type, "multipart/form-data; boundary=%s", boundary);
         x.content_type = form_type;
