@@ -16,7 +16,8 @@
 #define AGAIN_MS 10000 /* between two looks for one */
 /* E2B's API cuts a request off after 70 s: what it has not begun to make by then it never will. */
 #define SETTLED_MS 90000
-#define LOOK_MS 8000 /* is kept free of a create's time, to look for it */
+#define CLEAN_MS 10000 /* for all of them at the end */
+#define LOOK_MS 8000   /* is kept free of a create's time, to look for it */
 
 /* ---- what is asked for ---- */
 
@@ -288,8 +289,10 @@ void orphans_clean(struct e2b *e2b, struct sg_call *call, struct sg_error *scrat
 {
     bool has_failed = false;
     size_t left = 0;
+    int64_t until = all ? clock_ms() + CLEAN_MS : INT64_MAX;
     for (struct orphan *orphan = orphans_take(e2b, all), *next; orphan != NULL; orphan = next) {
         next = orphan->next;
+        has_failed = has_failed || clock_ms() >= until;
         if (!has_failed && orphan_settle(e2b, call, orphan, &has_failed, scratch)) {
             free(orphan);
             continue;

@@ -111,6 +111,7 @@ static int answer_keep(struct answer *answer, struct sg_call *call, int code, st
     }
     char *copy = answer->text.overflow ? NULL : sg->alloc(call, answer->text.len + 1);
     if (copy == NULL) {
+        x->reply.failed_at = SG_HTTP_CUT; /* it had been sent */
         return sg->fail(err, SG_E_LIMIT, "no memory for an answer of %zu bytes", answer->text.len);
     }
     memcpy(copy, answer->text.data, answer->text.len);
@@ -218,8 +219,8 @@ static int await_opening(struct e2b *e2b, struct sg_call *call, struct sg_error 
     }
     if (left >= longest_wait_ms(e2b, call)) {
         return sg->fail(err, SG_E_LIMIT,
-                        "E2B limits how often it is asked (429): it is not to be asked for %lld s, "
-                        "more than there is time; try again later",
+                        "E2B's API is not asked: E2B limits how often it is (429); it wants rest "
+                        "for %lld s, more than there is time; try again later",
                         (long long)(left + 999) / 1000);
     }
     return sg->sleep(call, left, err);

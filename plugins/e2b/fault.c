@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORD_MAX 16 /* longer words with a digit are ids or keys */
+#define SECRET_MIN 6 /* shorter ones would take letters out of words */
+#define WORD_MAX 16  /* longer words with a digit are ids or keys */
 #define HEALTH_MS 5000
 
 enum { ERROR_CODE, ERROR_MESSAGE, ERROR_FIELDS };
@@ -113,7 +114,8 @@ static size_t secret_length(const struct e2b *e2b, const struct sandbox *sandbox
                                    sandbox == NULL ? NULL : sandbox->traffic_token};
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
         size_t secret_len = secrets[i] == NULL ? 0 : strlen(secrets[i]);
-        if (secret_len > 0 && secret_len <= len && memcmp(text, secrets[i], secret_len) == 0) {
+        if (secret_len >= SECRET_MIN && secret_len <= len &&
+            memcmp(text, secrets[i], secret_len) == 0) {
             return secret_len;
         }
     }

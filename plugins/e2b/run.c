@@ -47,7 +47,6 @@ struct run {
     int64_t begin_by; /* INT64_MAX: no matter when */
     int64_t heard_at;
     enum stop stop;
-    bool was_restarted; /* by us */
     struct stream stream;
 };
 
@@ -196,12 +195,12 @@ static bool find_context(const char *json, size_t len, const char *language, str
 
 static int ask_restart(struct run *run, struct exchange *exchange, struct sg_error *err)
 {
-    static const char what[] = "restart the interpreter, which an earlier run keeps busy";
+    static const char what[] = "cannot restart the interpreter, which an earlier run keeps busy";
     exchange->timeout_ms = RESTART_MS;
     int result =
         exchange_sandbox(run->e2b, run->call, run->sandbox, PORT_INTERPRETER, exchange, err);
     if (result != 0 && sg->time_left_ms(run->call) > 0) {
-        return sg->fail(err, (enum sg_code)result, "cannot %s: %s", what, sg->message(err));
+        return sg->fail(err, (enum sg_code)result, "%s: %s", what, sg->message(err));
     }
     if (result == 0 && exchange->reply.status / 100 != 2) {
         return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, what, err);
@@ -233,7 +232,6 @@ static int restart(struct run *run, struct sg_error *err)
     if (result != 0) {
         return result;
     }
-    run->was_restarted = true;
     run->sandbox->may_be_busy = false;
     run->sandbox->quiet_until = 0;
     return sg->emit(run->call, SG_OUT_STATUS, status, sizeof status - 1, err);
@@ -262,7 +260,7 @@ static int fail_refused(struct run *run, const struct exchange *exchange, struct
                         "the sandbox has no interpreter for '%s': use python or bash",
                         run->language);
     }
-    return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, "run code", err);
+    return fault_sandbox(run->e2b, run->call, run->sandbox, exchange, "cannot run code", err);
 }
 
 static int fail_time(const struct run *run, struct sg_error *err)
@@ -280,11 +278,9 @@ static int fail_time(const struct run *run, struct sg_error *err)
 
 static int fail_lost(struct run *run, struct sg_error *err)
 {
-    return fault_lost(run->e2b, run->call, run->sandbox,
-                      run->stop == STOP_SILENCE
-                          ? "the interpreter fell silent while the code ran"
-                          : "the interpreter's answer ended before the code did",
-                      err);
+    const char *what =
+        run->stop == STOP_SILENCE ? "the interpreter fell silent" : "the code did not end";
+    return fault_lost(run->e2b, run->call, run->sandbox, what, err);
 }
 
 /* It has begun or may have, and did not end in order. `result` is how the exchange ended. */
@@ -295,11 +291,6 @@ static int fail_cut(struct run *run, int result, struct sg_error *err)
     }
     if (run->stop == STOP_INTERRUPT) {
         return fail_interrupted(err);
-    }
-    if (run->stop == STOP_BUSY) {
-        return sg->fail(err, SG_E_UNAVAILABLE,
-                        "the interpreter does not run code, though it was "
-                        "restarted");
     }
     if (run->stop == STOP_NONE && result != 0 && sg->time_left_ms(run->call) <= 0) {
         return result; /* the call's time is over, or nobody waits */
@@ -365,7 +356,7 @@ static int run_code(struct run *run, struct sg_error *err)
     int result;
     while ((result = keep_quiet(run, err)) == 0) {
         result = ask(run, &exchange, err);
-        if (run->stop == STOP_BUSY && !run->was_restarted) {
+        if (run->stop == STOP_BUSY) { /* not again: what was restarted is not busy */
             result = restart(run, err);
         } else if (pauses < PAUSES && may_ask_again(run, &exchange, result)) {
             result = sg->sleep(run->call, pauses_ms[pauses++], err);

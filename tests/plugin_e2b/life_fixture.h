@@ -13,9 +13,9 @@
 #define OTHER "izyxwvutsrqponmlkjihg"
 #define ENVD_TOKEN "ea_token-of-envd.77"
 #define TRAFFIC_TOKEN "ta_token-of-traffic.88"
-#define CREATED(id)                                                                           \
+#define CREATED(id)                                                                              \
     "{\"sandboxID\": \"" id "\", \"templateID\": \"t\", \"clientID\": \"c\", \"domain\": null, " \
-    "\"envdVersion\": \"0.5.7\", \"envdAccessToken\": \"" ENVD_TOKEN                            \
+    "\"envdVersion\": \"0.5.7\", \"envdAccessToken\": \"" ENVD_TOKEN                             \
     "\", \"trafficAccessToken\": \"" TRAFFIC_TOKEN "\"}"
 #define MISSING "{\"code\": 404, \"message\": \"Sandbox \\\"" ID "\\\" doesn't exist\"}"
 
