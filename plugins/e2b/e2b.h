@@ -50,6 +50,8 @@ struct sandbox {
     bool is_gone;                      /* under the lock: E2B has ended it */
     int64_t quiet_until;               /* no run before (clock_ms()): the one before was cut off */
     bool may_be_busy;                  /* the code that was cut off may not have ended */
+    int64_t
+        executions; /* of Python's interpreter so far, as it counts them; 0: none, or not known */
     int64_t stray_pid; /* a command's process that could not be killed yet; 0: none */
 };
 
@@ -132,7 +134,7 @@ int fault_lost(struct e2b *, struct sg_call *, struct sandbox *, const char *wha
 
 /* ---- stream.c, event.c: the interpreter's answer ---- */
 
-struct stream { /* all zero to begin with, but for `call` */
+struct stream { /* all zero to begin with, but for `call` and, where it is known, `executions` */
     struct sg_call *call;
     char *line; /* the one that is not whole yet */
     size_t line_len, line_size;
@@ -142,6 +144,7 @@ struct stream { /* all zero to begin with, but for `call` */
     bool was_restarted;      /* the interpreter's process ended (ContextRestarting and its like) */
     bool is_kept_alive;      /* a keepalive came: this server sends one each 5 s of silence */
     size_t unreadable_count; /* lines that were no JSON object, left out */
+    int64_t executions;      /* the interpreter's count of them: before this one, then with it */
     int code;                /* why it was ended: emit()'s or SG_E_LIMIT; 0: it was not */
 };
 

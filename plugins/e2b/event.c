@@ -15,6 +15,9 @@
 #define EXTRAS_MAX 32                       /* other MIME types of one result */
 #define MIME_BYTES_MAX 128
 
+/* What a restart means. */
+#define GONE_KEPT "variables, functions and imports are gone; files are kept"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* ---- emitting ---- */
@@ -287,8 +290,7 @@ static void put_traceback(struct text *out, struct json_value string)
 static int emit_restarted(struct stream *s, struct sg_error *err)
 {
     static const char json[] =
-        "{\"state\":\"restarted\",\"note\":\"the interpreter was begun anew: variables, functions "
-        "and imports are gone; files are kept\"}";
+        "{\"state\":\"restarted\",\"note\":\"the interpreter was begun anew: " GONE_KEPT "\"}";
     s->was_restarted = true;
     return emit(s, SG_OUT_STATUS, json, sizeof json - 1, err);
 }
@@ -323,6 +325,25 @@ static int take_error(struct stream *s, struct json_value line, struct sg_error 
 
 /* ---- lines ---- */
 
+/* The interpreter counts from 1. Where it counts less than before, its process has ended since, unseen: after exit() it does so
+ * when the run is over. */
+static int take_count(struct stream *s, struct json_value line, struct sg_error *err)
+{
+    static const char *const names[] = {"execution_count"};
+    static const char json[] =
+        "{\"state\":\"restarted\",\"note\":\"the interpreter had ended after an earlier run, as by "
+        "exit(), and was begun anew: " GONE_KEPT "\"}";
+    struct json_value value;
+    int64_t count = 0, count_before = s->executions;
+    (void)json_find(line.data, line.len, names, &value, 1); /* was read before */
+    s->has_begun = true;
+    if (value.data == NULL || !json_int(value, &count) || count <= 0) {
+        return 0;
+    }
+    s->executions = count;
+    return count < count_before ? emit(s, SG_OUT_STATUS, json, sizeof json - 1, err) : 0;
+}
+
 static int take_typed(struct stream *s, struct json_value type, struct json_value line,
                       struct sg_error *err)
 {
@@ -338,7 +359,9 @@ static int take_typed(struct stream *s, struct json_value type, struct json_valu
     if (json_string_is(type, "error")) {
         return take_error(s, line, err);
     }
-    s->has_begun |= json_string_is(type, "number_of_executions");
+    if (json_string_is(type, "number_of_executions")) {
+        return take_count(s, line, err);
+    }
     s->has_ended |= json_string_is(type, "end_of_execution");
     s->is_kept_alive |= json_string_is(type, "keepalive");
     return 0;

@@ -3,7 +3,7 @@
  * E2B is told nothing of a deadline: to end a run its connection is closed, upon which the server interrupts the code. A
  * run that comes within a second of that may be lost (the server then sends keepalives for ever), so it is put off; and
  * code may ignore the interrupt, so a run that does not begin in time after one that was cut off ends both by a restart of
- * the interpreter. What was sent is never sent again, except then: nothing of it had begun. */
+ * the interpreter. So does a run that is lost while exit() ends the interpreter. What was sent is never sent again, except then: nothing of it had begun. */
 #include "event.h"
 
 #include "json_text.h"
@@ -13,7 +13,8 @@
 
 #define TICK_MS 200          /* an interrupt is seen within */
 #define QUIET_MS 1000        /* after a run was cut off */
-#define BEGIN_MS 5000        /* for a run to begin, after one that was cut off */
+#define BUSY_MS 5000         /* for a run to begin, after one that was cut off */
+#define STUCK_MS 10000       /* for any other: it begins at once where all is well */
 #define SILENCE_MS 30000     /* of a server that sends a keepalive each 5 s */
 #define CALL_RESERVE_MS 1000 /* of the call's time, to say how it ended */
 #define OVERTIME_MS 2000     /* after which the exchange ends without a tick, too */
@@ -32,7 +33,7 @@ enum stop {
     STOP_ENDED,     /* all was said, but the connection stays open */
     STOP_TIME,      /* it ran too long */
     STOP_INTERRUPT, /* interrupt() came */
-    STOP_BUSY,      /* it did not begin: what was cut off before still runs */
+    STOP_STUCK,     /* it did not begin: what was cut off before still runs, or exit() ends it */
     STOP_SILENCE    /* no keepalive comes any more */
 };
 
@@ -43,8 +44,9 @@ struct run {
     const struct sg_run *asked;
     const char *language; /* NULL: that of the default context, Python */
     struct text request;
-    int64_t deadline; /* these are of clock_ms() */
-    int64_t begin_by; /* INT64_MAX: no matter when */
+    int64_t deadline;   /* these are of clock_ms() */
+    int64_t begin_by;   /* INT64_MAX: no matter when */
+    bool was_restarted; /* by us */
     int64_t heard_at;
     enum stop stop;
     struct stream stream;
@@ -91,6 +93,12 @@ static int fail_interrupted(struct sg_error *err)
 
 /* ---- one exchange ---- */
 
+/* A server that sends keepalives waits for the interpreter alone; one that sends none may be slow, unless there is a cause. */
+static bool takes_no_code(const struct run *run)
+{
+    return !run->stream.has_begun && (run->sandbox->may_be_busy || run->stream.is_kept_alive);
+}
+
 static enum stop reason_to_stop(const struct run *run, bool is_tick)
 {
     int64_t now = clock_ms();
@@ -103,8 +111,8 @@ static enum stop reason_to_stop(const struct run *run, bool is_tick)
     if (now >= run->deadline) {
         return STOP_TIME;
     }
-    if (!run->stream.has_begun && now >= run->begin_by) {
-        return STOP_BUSY;
+    if (now >= run->begin_by && takes_no_code(run)) {
+        return STOP_STUCK;
     }
     bool is_silent = run->stream.is_kept_alive && now - run->heard_at >= SILENCE_MS;
     return is_silent ? STOP_SILENCE : STOP_NONE;
@@ -132,10 +140,9 @@ static void begin_clocks(struct run *run)
     left = left < run->asked->timeout_ms ? left : run->asked->timeout_ms;
     left = left > 0 ? left : 0;
     run->deadline = now + left;
-    run->begin_by = INT64_MAX;
-    if (run->sandbox->may_be_busy) {
-        run->begin_by = now + (left / 2 < BEGIN_MS ? left / 2 : BEGIN_MS);
-    }
+    int64_t patience_ms = run->sandbox->may_be_busy ? BUSY_MS : STUCK_MS;
+    patience_ms = left / 2 < patience_ms ? left / 2 : patience_ms;
+    run->begin_by = run->was_restarted ? INT64_MAX : now + patience_ms;
     run->heard_at = now;
 }
 
@@ -146,6 +153,9 @@ static int ask(struct run *run, struct exchange *exchange, struct sg_error *err)
     run->stop = STOP_NONE;
     stream_clear(&run->stream);
     run->stream = (struct stream){.call = run->call};
+    if (run->language == NULL) {
+        run->stream.executions = run->sandbox->executions;
+    }
     *exchange = (struct exchange){.method = "POST",
                                   .path = "/execute",
                                   .content_type = "application/json",
@@ -195,7 +205,7 @@ static bool find_context(const char *json, size_t len, const char *language, str
 
 static int ask_restart(struct run *run, struct exchange *exchange, struct sg_error *err)
 {
-    static const char what[] = "cannot restart the interpreter, which an earlier run keeps busy";
+    static const char what[] = "cannot restart the interpreter, which takes no code";
     exchange->timeout_ms = RESTART_MS;
     int result =
         exchange_sandbox(run->e2b, run->call, run->sandbox, PORT_INTERPRETER, exchange, err);
@@ -208,12 +218,26 @@ static int ask_restart(struct run *run, struct exchange *exchange, struct sg_err
     return result;
 }
 
-static int restart(struct run *run, struct sg_error *err)
+static int tell_restarted(struct run *run, struct sg_error *err)
 {
-    static const char status[] =
+    static const char busy[] =
         "{\"state\":\"restarted\",\"note\":\"the code of an earlier run did not react to its "
         "interrupt, so the interpreter was begun anew: variables, functions and imports are gone; "
         "files are kept\"}";
+    static const char stuck[] =
+        "{\"state\":\"restarted\",\"note\":\"the interpreter did not take the code, perhaps for an "
+        "exit() before it, so it was begun anew: variables, functions and imports are gone; files "
+        "are kept\"}";
+    const char *json = run->sandbox->may_be_busy ? busy : stuck;
+    run->was_restarted = true;
+    run->sandbox->may_be_busy = false;
+    run->sandbox->quiet_until = 0;
+    run->sandbox->executions = 0;
+    return sg->emit(run->call, SG_OUT_STATUS, json, strlen(json), err);
+}
+
+static int restart(struct run *run, struct sg_error *err)
+{
     TEXT_CLEANUP struct text path = {0};
     struct exchange list = {.path = "/contexts"};
     const char *language = run->language != NULL ? run->language : "python";
@@ -222,19 +246,17 @@ static int restart(struct run *run, struct sg_error *err)
         return result;
     }
     if (!find_context(list.body_kept, list.body_kept_len, language, &path)) {
-        return sg->fail(err, SG_E_UNAVAILABLE,
-                        "an earlier run keeps the interpreter busy, and the sandbox names no "
-                        "interpreter of '%s' to restart",
-                        language);
+        return sg->fail(
+            err, SG_E_UNAVAILABLE,
+            "the interpreter takes no code, and the sandbox names none of '%s' to restart",
+            language);
     }
     struct exchange order = {.method = "POST", .path = path.data};
     result = ask_restart(run, &order, err);
     if (result != 0) {
         return result;
     }
-    run->sandbox->may_be_busy = false;
-    run->sandbox->quiet_until = 0;
-    return sg->emit(run->call, SG_OUT_STATUS, status, sizeof status - 1, err);
+    return tell_restarted(run, err);
 }
 
 /* ---- how it ended ---- */
@@ -312,6 +334,9 @@ static void leave_sandbox(struct run *run)
     bool is_over = run->stream.has_ended;
     sandbox->may_be_busy = !is_over;
     sandbox->quiet_until = is_over ? 0 : clock_ms() + QUIET_MS;
+    if (run->language == NULL) { /* an end that was told of is not told of again */
+        sandbox->executions = run->stream.was_restarted ? 0 : run->stream.executions;
+    }
 }
 
 static int conclude(struct run *run, const struct exchange *exchange, int result,
@@ -356,7 +381,7 @@ static int run_code(struct run *run, struct sg_error *err)
     int result;
     while ((result = keep_quiet(run, err)) == 0) {
         result = ask(run, &exchange, err);
-        if (run->stop == STOP_BUSY) { /* not again: what was restarted is not busy */
+        if (run->stop == STOP_STUCK) {
             result = restart(run, err);
         } else if (pauses < PAUSES && may_ask_again(run, &exchange, result)) {
             result = sg->sleep(run->call, pauses_ms[pauses++], err);

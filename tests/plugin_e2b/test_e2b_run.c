@@ -7,7 +7,9 @@ static void the_code_is_sent_once_and_what_comes_is_emitted(void)
 {
     struct fixture f;
     begin(&f);
-    answer(&f, BEGUN OUT("a\\n") "{\"type\": \"result\", \"text\": \"2\", \"extra\": {}}\n" ENDED);
+    static const char lines[] =
+        BEGUN OUT("a\\n") "{\"type\": \"result\", \"text\": \"2\", \"extra\": {}}\n" ENDED;
+    answer(&f, lines);
     CU_ASSERT_EQUAL(run_as(&f, "python", "print(\"a\")\n1+1\x01", 60000), 0);
     CU_ASSERT_EQUAL(f.call->requests_count, 1);
     expect_request(&f, 0, "POST", EXECUTE);
@@ -18,10 +20,54 @@ static void the_code_is_sent_once_and_what_comes_is_emitted(void)
     CU_ASSERT_STRING_EQUAL(request_header(f.call, 0, "e2b-traffic-access-token"), TRAFFIC_TOKEN);
     CU_ASSERT_PTR_NULL(request_header(f.call, 0, "x-api-key"));
     CU_ASSERT_EQUAL(f.call->requests[0].tick_ms, 200);
+    CU_ASSERT_EQUAL(f.call->requests[0].sunk,
+                    strlen(lines)); /* to its end, so that it can be used again */
     CU_ASSERT_EQUAL(f.call->outputs_count, 2);
     expect_text(&f, SG_OUT_LOG_OUT, "a\n");
     expect_text(&f, SG_OUT_RESULT, "{\"text/plain\":\"2\"}");
     CU_ASSERT_EQUAL(sleeps, 0);
+    fixture_free(&f);
+}
+
+static void an_interpreter_that_has_ended_between_runs_is_told_of_once(void)
+{
+    static const char *const counts[] = {"3", "4", "1", "1", "2"};
+    for (int other = 0; other < 2; other++) {
+        struct fixture f;
+        begin(&f);
+        for (size_t i = 0; i < COUNT_OF(counts); i++) {
+            char line[256];
+            (void)snprintf(line, sizeof line,
+                           "{\"type\":\"number_of_executions\",\"execution_count\":%s}\n" ENDED,
+                           counts[i]);
+            answer(&f, line);
+            CU_ASSERT_EQUAL(run_as(&f, other ? "r" : "python", "1", 60000), 0);
+            expect_text(
+                &f, SG_OUT_STATUS,
+                i == 2 && !other
+                    ? "{\"state\":\"restarted\",\"note\":\"the interpreter had ended after an "
+                      "earlier run, as by exit(), and was begun anew: variables, functions "
+                      "and imports are gone; files are kept\"}"
+                    : "");
+            renew_call(&f);
+        }
+        fixture_free(&f);
+    }
+}
+
+static void an_end_that_was_told_of_is_not_told_of_again(void)
+{
+    struct fixture f;
+    begin(&f);
+    answer(&f, "{\"type\":\"number_of_executions\",\"execution_count\":7}\n"
+               "{\"type\":\"error\",\"name\":\"ContextRestarting\",\"value\":\"\",\"traceback\":"
+               "\"\"}\n" ENDED);
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 1);
+    renew_call(&f);
+    answer(&f, BEGUN ENDED);
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 0);
     fixture_free(&f);
 }
 
@@ -289,6 +335,8 @@ static void the_end_of_the_call_is_handed_back(void)
 
 static const struct test tests[] = {
     TEST(the_code_is_sent_once_and_what_comes_is_emitted),
+    TEST(an_interpreter_that_has_ended_between_runs_is_told_of_once),
+    TEST(an_end_that_was_told_of_is_not_told_of_again),
     TEST(another_language_is_named),
     TEST(a_language_that_the_sandbox_has_not_is_invalid),
     TEST(bash_is_not_the_interpreters),

@@ -142,6 +142,44 @@ static void code_that_has_begun_is_not_taken_for_waiting(void)
     fixture_free(&f);
 }
 
+static void an_interpreter_that_takes_no_code_is_restarted_too(void)
+{
+    struct fixture f;
+    begin(&f);
+    answer_busy(&f);
+    reply(&f, 200, "[{\"id\":\"a\",\"language\":\"python\"}]");
+    reply(&f, 200, "null");
+    answer(&f, BEGUN OUT("anew") ENDED);
+    step_ms = 200;
+    long long before = now_ms;
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    CU_ASSERT(now_ms - before >= 10000 && now_ms - before < 13000);
+    expect_text(&f, SG_OUT_LOG_OUT, "anew");
+    expect_text(
+        &f, SG_OUT_STATUS,
+        "{\"state\":\"restarted\",\"note\":\"the interpreter did not take the code, perhaps "
+        "for an exit() before it, so it was begun anew: variables, functions and imports "
+        "are gone; files are kept\"}");
+    fixture_free(&f);
+}
+
+static void a_server_without_keepalives_may_take_its_time_to_begin(void)
+{
+    struct fixture f;
+    begin(&f);
+    const char *pieces[110] = {"\n"};
+    for (size_t i = 1; i < 100; i++) {
+        pieces[i] = ""; /* 20 s */
+    }
+    pieces[100] = BEGUN OUT("slow") ENDED;
+    call_reply(f.call, (struct fake_reply){.status = 200, .pieces = pieces});
+    step_ms = 200;
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    expect_text(&f, SG_OUT_LOG_OUT, "slow");
+    CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 0);
+    fixture_free(&f);
+}
+
 static void a_restart_that_does_not_help_is_not_repeated(void)
 {
     struct fixture f;
@@ -180,17 +218,15 @@ static void expect_no_restart(const char *contexts, int status, int code, const 
 static void a_restart_that_fails_says_why(void)
 {
     static const char none[] =
-        "an earlier run keeps the interpreter busy, and the sandbox names no "
-        "interpreter of 'python' to restart";
+        "the interpreter takes no code, and the sandbox names none of 'python' to restart";
     expect_no_restart("[]", 0, SG_E_UNAVAILABLE, none);
     expect_no_restart(
         "[{\"id\":\"a\",\"language\":\"r\"},{\"id\":\"\",\"language\":\"python\"},{\"id\":5,"
         "\"language\":\"python\"},{\"language\":\"python\"},{",
         0, SG_E_UNAVAILABLE, none);
-    expect_no_restart(
-        "[{\"id\":\"a\",\"language\":\"python\"}]", 500, SG_E_UNAVAILABLE,
-        "cannot restart the interpreter, which an earlier run keeps busy: the sandbox "
-        "answers with status 500: Context a not found");
+    expect_no_restart("[{\"id\":\"a\",\"language\":\"python\"}]", 500, SG_E_UNAVAILABLE,
+                      "cannot restart the interpreter, which takes no code: the sandbox "
+                      "answers with status 500: Context a not found");
 }
 
 static void a_restart_that_is_not_answered_says_why(void)
@@ -205,9 +241,8 @@ static void a_restart_that_is_not_answered_says_why(void)
                                            .failed_at = SG_HTTP_UNANSWERED});
     step_ms = 200;
     CU_ASSERT_EQUAL(run_it(&f), SG_E_UNAVAILABLE);
-    expect_message(&f,
-                   "cannot restart the interpreter, which an earlier run keeps busy: the sandbox "
-                   "broke off before it answered: reset");
+    expect_message(&f, "cannot restart the interpreter, which takes no code: the sandbox "
+                       "broke off before it answered: reset");
     fixture_free(&f);
 }
 
@@ -339,6 +374,8 @@ static const struct test tests[] = {
     TEST(an_interpreter_that_is_still_busy_is_restarted_and_the_code_run),
     TEST(it_is_restarted_after_five_seconds_or_half_the_time),
     TEST(code_that_has_begun_is_not_taken_for_waiting),
+    TEST(an_interpreter_that_takes_no_code_is_restarted_too),
+    TEST(a_server_without_keepalives_may_take_its_time_to_begin),
     TEST(a_restart_that_does_not_help_is_not_repeated),
     TEST(a_restart_that_fails_says_why),
     TEST(a_restart_that_is_not_answered_says_why),
