@@ -231,6 +231,9 @@ int host_http(struct sg_call *call, const struct sg_http_request *request,
 {
     struct sg_http_request copy;
     struct http_arguments arguments = {&copy, reply, body != NULL};
+    struct sg_error unheard = {
+        0}; /* in close() a plugin has nobody to tell, but the exchange asks what failed */
+    err = err != NULL ? err : &unheard;
     if (!call_is_ours(call, "http", err)) {
         return SG_E_INTERNAL;
     }
