@@ -75,12 +75,22 @@ static inline void end(struct fixture *f)
 #define KILL ENVD "/process.Process/SendSignal"
 #define KILL_BODY "{\"process\":{\"pid\":1234},\"signal\":\"SIGNAL_SIGKILL\"}"
 
+/* First of all below the process, then of itself. */
+static inline void reply_kills(struct fixture *f)
+{
+    reply(f, 200, "");
+    reply(f, 200, "{}");
+}
+
 static inline void expect_kill(struct fixture *f, size_t index)
 {
-    expect_request(f, index, "POST", KILL);
-    CU_ASSERT_STRING_EQUAL(f->call->requests[index].body, KILL_BODY);
-    expect_header(f, index, "Content-Type", "application/json");
-    CU_ASSERT_EQUAL(f->call->requests_count, index + 1);
+    expect_request(f, index, "POST", ENVD "/process.Process/Start");
+    CU_ASSERT_PTR_NOT_NULL(memmem(f->call->requests[index].body, f->call->requests[index].body_len,
+                                  "tree=' 1234 '", 13));
+    expect_header(f, index, "Connect-Timeout-Ms", "1200");
+    expect_request(f, index + 1, "POST", KILL);
+    CU_ASSERT_STRING_EQUAL(f->call->requests[index + 1].body, KILL_BODY);
+    expect_header(f, index + 1, "Content-Type", "application/json");
 }
 
 #endif

@@ -2,6 +2,10 @@
  * ends. Time passes only where a test spins until the clock has moved. */
 #include "command_fixture.h"
 
+#include "frames.h"
+
+#include <sys/wait.h>
+
 /* ---- a run ---- */
 
 static void a_command_is_a_login_shell_in_the_home(void)
@@ -161,13 +165,57 @@ static void a_command_that_runs_too_long_is_killed(void)
     begin(&f, OF_VERSION("0.5.7"));
     put_messages((const char *const[]){START, STDOUT("YQ=="), NULL});
     reply_after(&f, let_the_clock_move);
-    reply(&f, 200, "{}");
+    reply_kills(&f);
     CU_ASSERT_EQUAL(run_for(&f, "sleep 9", 7, 2), SG_E_TIMEOUT);
     expect_message(&f, "the command ran longer than 0s and was killed; files are kept");
     expect_text(&f, SG_OUT_LOG_OUT, "a");
     CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 0);
     expect_header(&f, 0, "Connect-Timeout-Ms", "2");
     expect_kill(&f, 1);
+    end(&f);
+}
+
+/* The script that was sent in the second request, as bash would be given it. */
+static char *read_script(struct fixture *f)
+{
+    static const char *const outer[] = {"process"}, *const inner[] = {"args"};
+    struct json_value process, args, script = {0}, element;
+    const struct fake_request *request = &f->call->requests[1];
+    CU_ASSERT_TRUE_FATAL(json_find(request->body + 5, request->body_len - 5, outer, &process, 1));
+    CU_ASSERT_TRUE_FATAL(json_find(process.data, process.len, inner, &args, 1));
+    struct json_value rest = json_inside(args);
+    while (json_element(&rest, &element)) {
+        script = element;
+    }
+    char *text = calloc(1, script.len);
+    struct json_value inside = json_inside(script);
+    (void)json_decode(&inside, text, script.len);
+    CU_ASSERT_EQUAL(inside.len, 0);
+    return text;
+}
+
+/* Real processes hold the other end of a pipe: its end is theirs. */
+static void with_a_command_all_that_it_began_is_killed(void)
+{
+    FILE *tree = popen("exec /bin/bash -c 'sleep 999 & (sleep 999; true) & echo $$; wait'", "r");
+    struct fixture f;
+    char pid[32] = "", start[96];
+    CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fgets(pid, sizeof pid, tree));
+    snprintf(start, sizeof start, "{\"event\":{\"start\":{\"pid\":%d}}}",
+             (int)strtol(pid, NULL, 10));
+    begin(&f, OF_VERSION("0.5.7"));
+    FRAMES(FAILED("internal", "x"), start);
+    reply_answer(&f, 0);
+    reply_kills(&f);
+    CU_ASSERT_EQUAL(run(&f, "x"), SG_E_UNAVAILABLE);
+    char *script = read_script(&f);
+    CU_ASSERT_EQUAL(setenv("SCRIPT", script, 1), 0);
+    CU_ASSERT_EQUAL(system("exec /bin/bash -c \"$SCRIPT\""), 0);
+    CU_ASSERT_EQUAL(fgetc(tree), EOF);
+    int status = pclose(tree);
+    CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    free(script);
     end(&f);
 }
 
@@ -191,6 +239,7 @@ static void envd_may_be_the_first_to_end_it(void)
     begin(&f, OF_VERSION("0.5.7"));
     FRAMES(FAILED("deadline_exceeded", "context deadline exceeded"), START);
     reply_answer(&f, 0);
+    reply(&f, 200, "");
     reply(&f, 404, "{\"code\":\"not_found\",\"message\":\"process with pid 1234 not found\"}");
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_TIMEOUT);
     expect_message(&f, "the command ran longer than 30s and was killed; files are kept");
@@ -207,7 +256,7 @@ static void a_run_takes_no_more_time_than_its_call_has(void)
     reply_answer(&f, 0);
     CU_ASSERT_EQUAL(run(&f, "x"), 0);
     expect_header(&f, 0, "Connect-Timeout-Ms", "10000");
-    CU_ASSERT_EQUAL(f.call->requests[0].timeout_ms, 10500);
+    CU_ASSERT_EQUAL(f.call->requests[0].timeout_ms, 10300);
     end(&f);
 }
 
@@ -217,7 +266,7 @@ static void an_interrupted_command_is_killed(void)
     begin(&f, OF_VERSION("0.5.7"));
     put_messages((const char *const[]){START, NULL});
     reply_after(&f, interrupt_now);
-    reply(&f, 200, "{}");
+    reply_kills(&f);
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_CANCELLED);
     expect_message(&f, "the command was interrupted and was killed; files are kept");
     expect_kill(&f, 1);
@@ -244,6 +293,7 @@ static void what_could_not_be_killed_is_killed_before_the_next_command(void)
     put_messages((const char *const[]){START, NULL});
     reply_after(&f, let_the_clock_move);
     call_reply(f.call, (struct fake_reply){.code = SG_E_CANCELLED, .message = "over"});
+    call_reply(f.call, (struct fake_reply){.code = SG_E_CANCELLED, .message = "over"});
     CU_ASSERT_EQUAL(run_for(&f, "x", 1, 2), SG_E_TIMEOUT);
     expect_message(&f, "the command ran longer than 0s and was cut off; files are kept");
     next_call(&f);
@@ -267,6 +317,7 @@ static void a_core_that_takes_no_more_ends_the_process(void)
     f.call->emit_code = SG_E_TIMEOUT;
     FRAMES("{}", START, STDOUT("YQ=="), STDOUT("Yg=="), EXITED("0"));
     reply_answer(&f, 0);
+    reply(&f, 502, GONE);
     reply(&f, 500, "");
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_TIMEOUT);
     expect_message(&f, "nobody listens any more");
@@ -324,7 +375,7 @@ static void ten_megabytes_of_output_are_kept_and_no_more(void)
     put_frame(0, STDERR("w6Q=")); /* two bytes, one character: there is room for one byte */
     put_frame(0, STDOUT("eA=="));
     reply_answer(&f, 65536);
-    reply(&f, 200, "{}");
+    reply_kills(&f);
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_LIMIT);
     expect_message(&f, "the command printed more than 10MiB and was killed; files are kept");
     CU_ASSERT_EQUAL(output_len(&f), MOST - 1);
@@ -342,6 +393,7 @@ static const struct test tests[] = {
     TEST(a_command_that_ended_has_ended_whatever_becomes_of_the_connection),
     TEST(a_command_that_cannot_be_an_argument_is_not_sent),
     TEST(a_command_that_runs_too_long_is_killed),
+    TEST(with_a_command_all_that_it_began_is_killed),
     TEST(envd_may_be_the_first_to_end_it),
     TEST(a_run_takes_no_more_time_than_its_call_has),
     TEST(an_interrupted_command_is_killed),

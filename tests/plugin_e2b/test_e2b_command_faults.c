@@ -7,15 +7,15 @@ static void an_answer_that_ends_too_early_is_an_interrupted_run(void)
     begin(&f, OF_VERSION("0.5.7"));
     FRAMES("{}", START, STDOUT("YQ=="));
     reply_answer(&f, 0);
-    reply(&f, 200, "{}");
+    reply_kills(&f);
     reply(&f, 204, NULL);
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_UNAVAILABLE);
     expect_message(&f, "the sandbox's answer ended before the command did: the connection to the "
                        "sandbox was lost");
     expect_text(&f, SG_OUT_LOG_OUT, "a");
     CU_ASSERT_EQUAL(call_count(f.call, SG_OUT_STATUS), 0);
-    expect_request(&f, 1, "POST", KILL);
-    expect_request(&f, 2, "GET", ENVD "/health");
+    expect_kill(&f, 1);
+    expect_request(&f, 3, "GET", ENVD "/health");
     end(&f);
 }
 
@@ -30,8 +30,9 @@ static void a_sandbox_that_ends_amid_a_command_is_gone(void)
                                            .code = SG_E_UNAVAILABLE,
                                            .message = "reset",
                                            .failed_at = SG_HTTP_CUT});
+    reply(&f, 502, GONE); /* of both kills */
     reply(&f, 502, GONE);
-    reply(&f, 502, GONE);
+    reply(&f, 502, GONE); /* of /health */
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_GONE);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.call->error.message, "cannot run the command"));
     expect_nothing_secret(&f);
@@ -101,7 +102,7 @@ static void an_error_in_the_last_frame_is_told(void)
     begin(&f, OF_VERSION("0.5.7"));
     FRAMES(FAILED("unknown", "broken pipe"), START);
     reply_answer(&f, 0);
-    reply(&f, 200, "{}");
+    reply_kills(&f);
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_UNAVAILABLE);
     expect_message(&f, "the sandbox gave the command up: broken pipe");
     expect_kill(&f, 1);
@@ -146,7 +147,7 @@ static void base64_is_read_strictly(void)
         snprintf(json, sizeof json, STDOUT("%s"), wrong[i]);
         FRAMES("{}", START, json, EXITED("0"));
         reply_answer(&f, 0);
-        reply(&f, 200, "{}");
+        reply_kills(&f);
         CU_ASSERT_EQUAL(run(&f, "x"), SG_E_UNAVAILABLE);
         expect_message(&f, NO_ENVD "a piece of output is no base64");
         expect_kill(&f, 1);
