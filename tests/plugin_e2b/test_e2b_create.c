@@ -154,6 +154,35 @@ static void what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_
     fixture_free(&f);
 }
 
+static void a_create_looks_for_a_few_at_most(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    for (int i = 0; i < 7; i++) {
+        next_call(&f);
+        lose_answer(&f);
+        reply(&f, 200, "[]");
+        CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
+        CU_ASSERT_EQUAL(f.call->requests_count, 2); /* only the new one is due */
+    }
+    for (struct orphan *orphan = f.e2b->orphans; orphan != NULL; orphan = orphan->next) {
+        orphan->again_at = orphan->settled_at = 0;
+    }
+    for (size_t left = 7; left > 0; left = left > 4 ? left - 4 : 0) {
+        size_t looks = left < 4 ? left : 4;
+        next_call(&f);
+        for (size_t i = 0; i < looks; i++) {
+            reply(&f, 200, "[]");
+        }
+        reply(&f, 201, left == 7 ? CREATED(ID) : CREATED(OTHER));
+        CU_ASSERT_EQUAL(create(&f, "sg-next"), 0);
+        CU_ASSERT_EQUAL(f.call->requests_count, looks + 1);
+    }
+    CU_ASSERT_PTR_NULL(f.e2b->orphans);
+    fixture_free(&f);
+}
+
 static void closing_looks_for_what_was_lost_once_more(void)
 {
     struct fixture f;
@@ -339,6 +368,7 @@ static const struct test tests[] = {
     TEST(a_door_that_stays_open_is_warned_of),
     TEST(a_lost_answer_is_found_by_its_label_on_any_page_and_deleted),
     TEST(what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_more),
+    TEST(a_create_looks_for_a_few_at_most),
     TEST(closing_looks_for_what_was_lost_once_more),
     TEST(an_answer_of_something_in_between_counts_as_lost_and_one_of_e2b_does_not),
     TEST(a_create_that_nobody_waits_for_leaves_nothing),
