@@ -72,6 +72,7 @@ static int send_request(struct exchange *exchange, const struct sg_http_request 
         .fields_count = request->headers.count,
         .body = {request->body, request->body_len},
         .has_body = request->body != NULL,
+        .is_once = true, /* a plugin decides by failed_at whether to ask again */
         .first_byte_ms = or_default(request->first_byte_ms),
         .silence_ms = or_default(request->silence_ms),
         .ca_file = request->ca_file,
@@ -231,6 +232,9 @@ int host_http(struct sg_call *call, const struct sg_http_request *request,
 {
     struct sg_http_request copy;
     struct http_arguments arguments = {&copy, reply, body != NULL};
+    struct sg_error unheard = {
+        0}; /* in close() a plugin has nobody to tell, but the exchange asks what failed */
+    err = err != NULL ? err : &unheard;
     if (!call_is_ours(call, "http", err)) {
         return SG_E_INTERNAL;
     }

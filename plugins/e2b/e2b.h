@@ -3,9 +3,9 @@
  *
  *   plugin.c     options, open, close               run.c      Python and other languages, by the interpreter
  *   api.c        what is asked of the API           stream.c   the interpreter's answer: lines
- *   create.c     making one, lost answers           event.c    what one line says
- *   life.c       connect, touch, destroy            command.c  bash, by envd's processes
- *   sandboxes.c  those that are known               files.c    put, get, list, by envd
+ *   create.c     making one, lost answers           event.c    what one line says (with lenient.c, traceback.c)
+ *   life.c       connect, touch, destroy            command.c  bash, by envd's processes (frames.c, process.c)
+ *   sandboxes.c  those that are known               files.c    put, get, list, by envd (envd.c)
  *   exchange.c   one HTTP exchange                  fault.c    what a failed one means
  *
  * Secrets: the API key goes to the API only; a sandbox's id and tokens only to that sandbox and the API. None of them, and
@@ -50,25 +50,32 @@ struct sandbox {
     bool is_gone;                      /* under the lock: E2B has ended it */
     int64_t quiet_until;               /* no run before (clock_ms()): the one before was cut off */
     bool may_be_busy;                  /* the code that was cut off may not have ended */
+    int64_t
+        executions; /* of Python's interpreter so far, as it counts them; 0: none, or not known */
+    int64_t stray_pid; /* a command's process that could not be killed yet; 0: none */
 };
 
 #define SANDBOX_BUCKETS 256
 
 struct orphan { /* a create whose answer was lost: perhaps there is a sandbox of this label */
     struct orphan *next;
-    int64_t until; /* clock_ms(): by then it has ended by itself */
+    /* clock_ms(): looked for again not before; not listed then, it is not there; by then it has ended by itself */
+    int64_t again_at, settled_at, until;
     char label[128];
 };
 
 struct e2b { /* an instance */
     uint32_t magic;
     const struct e2b_config *config;
-    char *api_url; /* without a slash at its end */
+    char *api_url;     /* without a slash at its end */
+    char *sandbox_url; /* likewise; NULL: each has a host of its own */
     pthread_mutex_t lock;
     struct sandbox *buckets[SANDBOX_BUCKETS];
     size_t count;             /* sandboxes that are there or being made */
     struct orphan *orphans;   /* under the lock */
     int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
+    bool has_warned_of_life;  /* under the lock */
+    bool is_closing;          /* set by close(): nothing waits for long any more */
 };
 
 /* The known sandbox of this handle with a reference; one that is not known (of an earlier process) is connected to, which
@@ -127,15 +134,18 @@ int fault_lost(struct e2b *, struct sg_call *, struct sandbox *, const char *wha
 
 /* ---- stream.c, event.c: the interpreter's answer ---- */
 
-struct stream { /* all zero to begin with, but for `call` */
+struct stream { /* all zero to begin with, but for `call` and, where it is known, `executions` */
     struct sg_call *call;
     char *line; /* the one that is not whole yet */
     size_t line_len, line_size;
-    uint64_t emitted;   /* bytes of output so far */
-    bool has_begun;     /* number_of_executions, or any output, came: the code ran */
-    bool has_ended;     /* end_of_execution came */
-    bool was_restarted; /* the interpreter's process ended (ContextRestarting and its like) */
-    int code;           /* why it was ended: emit()'s or SG_E_LIMIT; 0: it was not */
+    uint64_t emitted;        /* bytes of output so far */
+    bool has_begun;          /* number_of_executions, or any output, came: the code ran */
+    bool has_ended;          /* end_of_execution came */
+    bool was_restarted;      /* the interpreter's process ended (ContextRestarting and its like) */
+    bool is_kept_alive;      /* a keepalive came: this server sends one each 5 s of silence */
+    size_t unreadable_count; /* lines that were no JSON object, left out */
+    int64_t executions;      /* the interpreter's count of them: before this one, then with it */
+    int code;                /* why it was ended: emit()'s or SG_E_LIMIT; 0: it was not */
 };
 
 /* More bytes of the answer, of any length. Emits what whole lines say. Non-zero ends the run and is kept in `code`. */
@@ -143,6 +153,12 @@ int stream_take(struct stream *, const char *data, size_t len, struct sg_error *
 /* The end: a last line without an end of line counts too. */
 int stream_end(struct stream *, struct sg_error *);
 void stream_clear(struct stream *);
+
+/* ---- run.c ---- */
+
+/* e2b_run() sets is_running around every run, of bash too. True if interrupt() has come since: end it soon with
+ * SG_E_CANCELLED. */
+bool run_is_interrupted(struct e2b *, struct sandbox *);
 
 /* ---- the operations ---- */
 

@@ -1,5 +1,5 @@
 /* The host: recording, single-threaded. */
-#include "fake_host.h"
+#include "fake_http.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -23,10 +23,15 @@ static void host_log(struct sg_call *call, enum sg_level level, const char *form
 SG_PRINTF(3, 4)
 static int host_fail(struct sg_error *err, enum sg_code code, const char *format, ...)
 {
+    if (err == NULL) { /* as in close() */
+        return (int)code;
+    }
+    char message[sizeof err->message]; /* what message() gave may be among the arguments */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(err->message, sizeof err->message, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    memcpy(err->message, message, sizeof message);
     err->code = (int)code;
     return (int)code;
 }
@@ -43,8 +48,7 @@ static void *host_alloc(struct sg_call *call, size_t size)
 
 static int64_t host_time_left(struct sg_call *call)
 {
-    (void)call;
-    return 60000;
+    return call->time_left_ms == 0 ? 60000 : call->time_left_ms < 0 ? 0 : call->time_left_ms;
 }
 
 static int host_sleep(struct sg_call *call, int64_t ms, struct sg_error *err)
@@ -169,7 +173,7 @@ static int host_file_list(struct sg_call *call, const char *path, const struct s
 
 static const char *host_message(const struct sg_error *err)
 {
-    return err->message;
+    return err == NULL ? "" : err->message;
 }
 
 static const struct sg_host host = {
@@ -186,7 +190,13 @@ static const struct sg_host host = {
     .file_get = host_file_get,
     .file_list = host_file_list,
     .message = host_message,
+    .http = fake_http,
 };
+
+const struct sg_host *host_table(void)
+{
+    return &host;
+}
 
 const struct sg_plugin_set *host_load(const char *name)
 {
@@ -221,6 +231,7 @@ void call_free(struct sg_call *call)
     free(call->blocks);
     free(call->run_code);
     free(call->put_data);
+    fake_http_clear(call);
     free(call);
 }
 

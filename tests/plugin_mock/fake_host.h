@@ -39,6 +39,39 @@ struct
     const char *const *entries;
 };
 
+/* http(): what is answered to one request. Pointers are borrowed. */
+struct fake_reply {
+    int status;
+    const char *const
+        *headers;     /* names in lower case and values in turn, ended by NULL; NULL: none */
+    const char *body; /* NULL: none */
+    size_t body_len;  /* 0: strlen(body) */
+    size_t piece_len; /* a sink gets pieces of so many bytes; 0: all in one */
+    const char *const *pieces; /* instead of body: as they are, ended by NULL; "" is a tick */
+    size_t ticks; /* so often the sink is called with no bytes before the first piece */
+    /* Fails with code and message once `pieces_max` pieces (0: all of them) were given. With a
+     * sink the status and headers are told then, unless failed_at says that they had not come. */
+    int code;
+    const char *message;
+    uint32_t failed_at;
+    size_t pieces_max;
+    void (*before)(struct sg_call *, void *context); /* called first; NULL: nothing is */
+    void *context;
+};
+
+struct fake_request { /* what http() was asked */
+    char *method;     /* as it would be sent */
+    char *url;
+    char *headers; /* "name: value\n", as written */
+    char *body;    /* ended by a NUL that body_len does not count */
+    size_t body_len;
+    bool has_body, has_sink;
+    char *ca_file; /* NULL: none */
+    int64_t timeout_ms, first_byte_ms, silence_ms, tick_ms;
+    uint64_t body_bytes_max;
+    size_t sunk; /* bytes that the sink took */
+};
+
 struct sg_error {
     int code;
     char message[1024];
@@ -83,10 +116,20 @@ struct sg_call {
     char put_path[256];
     char *put_data;
     size_t put_len;
+    /* time_left_ms(): 60 s, or this; negative: over. */
+    int64_t time_left_ms;
+    /* http(): the queue of call_reply(), and what was asked. Without a reply a request fails as one that was refused. */
+    struct fake_reply *replies;
+    size_t replies_count;
+    struct fake_request *requests;
+    size_t requests_count;
 };
 
 /* The set of PLUGIN_DIR/NAME.so with the host in place; ends the program where that cannot be. */
 const struct sg_plugin_set *host_load(const char *name);
+
+/* The host itself, for tests that link the sources of a plugin: `const struct sg_host *sg;` is theirs to set. */
+const struct sg_host *host_table(void);
 
 struct sg_call *call_new(void);
 void call_free(struct sg_call *);
@@ -99,6 +142,11 @@ static inline struct sg_error *call_error(struct sg_call *call)
 /* All output of a kind, one after the other; until the next call. */
 const char *call_text(struct sg_call *, enum sg_out kind);
 size_t call_count(const struct sg_call *, enum sg_out kind);
+
+/* The next request that has none yet is answered so. */
+void call_reply(struct sg_call *, struct fake_reply);
+/* A header's value as it was sent, whatever the case of its name; NULL: it was not. Until the call ends. */
+const char *request_header(struct sg_call *, size_t request, const char *name);
 
 /* ---- configuration (fake_config.c) ---- */
 

@@ -100,6 +100,30 @@ static void an_answer_over_its_limit_is_refused(void)
     run_both(limit_fiber);
 }
 
+static int ask_unheard(const struct instance *i, struct sg_call *call, void *arguments,
+                       struct sg_error *err)
+{
+    (void)err;
+    int code = ask(i, call, arguments, NULL);
+    CU_ASSERT_EQUAL(code, SG_E_LIMIT);
+    return 0;
+}
+
+static void unheard_fiber(void *arg)
+{
+    (void)arg;
+    struct sg_error err = {0};
+    struct sg_http_request request = {.url = "http://h/", .body_bytes_max = 10};
+    script();
+    CU_ASSERT_EQUAL(call_run(call_of("close"), ask_unheard, &request, NULL, &err), 0);
+}
+
+/* As in close(), which has no error to fill. */
+static void an_exchange_may_fail_with_nobody_to_tell(void)
+{
+    run_both(unheard_fiber);
+}
+
 static void failing_fiber(void *arg)
 {
     (void)arg;
@@ -267,6 +291,7 @@ static void a_sink_is_called_while_nothing_comes(void)
 static const struct test tests[] = {
     TEST(an_answer_is_collected_with_its_headers),
     TEST(an_answer_over_its_limit_is_refused),
+    TEST(an_exchange_may_fail_with_nobody_to_tell),
     TEST(a_failed_exchange_is_the_plugins_error),
     TEST(a_sink_gets_the_pieces_and_may_end_the_exchange),
     TEST(a_plugin_is_told_how_far_a_failed_exchange_had_come),

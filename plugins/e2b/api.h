@@ -1,0 +1,66 @@
+/* What the files share that deal with the API: the table's inside, answers that describe a sandbox, what is asked. */
+#ifndef E2B_API_H
+#define E2B_API_H
+
+#include "e2b.h"
+
+#include "text.h"
+
+/* ---- sandboxes.c ---- */
+
+struct sandbox *sandbox_new(void); /* with one reference; NULL: no memory */
+/* The one of this id with a reference, or NULL. */
+struct sandbox *sandbox_find(struct e2b *, const char *id);
+/* Puts it into the table, or finds that one of its id is there already. Takes the reference and gives one to what is in
+ * the table now. `is_counted`: it has its place in `count` already. */
+struct sandbox *sandbox_add_take(struct e2b *, struct sandbox *, bool is_counted);
+/* For close(): all that are left; nobody uses them any more. */
+void sandboxes_clear(struct e2b *);
+
+/* ---- api.c ---- */
+
+/* An id as E2B writes it, of an answer or a handle: [a-z0-9]{1,63}; what follows a dash is dropped. */
+bool api_id(const char *text, size_t len, char ret[64]);
+bool api_domain_is_valid(const char *domain);
+/* Percent-encodes all but letters, digits and "-_.". */
+void api_encode(struct text *, const char *data, size_t len);
+/* The time to live in seconds, rounded up, that is asked for: never more than `lifetime`. */
+int64_t api_life_seconds(struct e2b *, struct sg_call *, int64_t life_ms);
+/* Reads the answer to a create or a connect. NULL: what is wrong with it is in *ret_problem, and ret_id says of which
+ * sandbox ("": none) that is. */
+struct sandbox *api_read_sandbox(const struct exchange *, char ret_id[64],
+                                 const char **ret_problem);
+/* SG_E_GONE: E2B does not know the sandbox. Wait. */
+int api_connect(struct e2b *, struct sg_call *, const char *id, struct sandbox **ret,
+                struct sg_error *);
+int api_timeout(struct e2b *, struct sg_call *, const char *id, int64_t life_ms, struct sg_error *);
+/* One that is gone already is a success. Waits. */
+int api_delete(struct e2b *, struct sg_call *, const char *id, struct sg_error *);
+/* True if the API says that it does not know it; `scratch` is written to. Waits. */
+bool api_knows_not(struct e2b *, struct sg_call *, const char *id, struct sg_error *scratch);
+
+/* ---- exchange.c ---- */
+
+/* The answer's header of this name (lower case), or NULL. */
+const char *exchange_header(const struct exchange *, const char *name);
+/* Seconds of Retry-After; 0: it is absent, or no whole number. */
+int64_t exchange_retry_after(const struct exchange *);
+
+/* ---- fault.c ---- */
+
+/* "Not found" in E2B's own words: status 404 and the code 404 in the body. */
+bool fault_is_missing(const struct exchange *);
+/* The body has E2B's own form of an error. */
+bool fault_is_theirs(const struct exchange *);
+/* A text of others, made fit for a message: one line, shortened, without ids, tokens, keys and the sandbox's host. */
+void fault_scrub(const struct e2b *, const struct sandbox *, const char *text, size_t len,
+                 char ret[256]);
+
+/* ---- create.c ---- */
+
+/* Looks for sandboxes of lost creates and deletes them: those whose time has come, or at the end `all`. Waits. `scratch`
+ * may be NULL. */
+void orphans_clean(struct e2b *, struct sg_call *, struct sg_error *scratch, bool all);
+void orphans_clear(struct e2b *);
+
+#endif

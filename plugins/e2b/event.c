@@ -1,0 +1,411 @@
+/* What one line of the interpreter's answer says, and what is emitted for it. A line is made strict JSON first
+ * (lenient.c), so that values can be handed on as they are written. Everything that is emitted counts towards the limit,
+ * at which the run ends. */
+#include "event.h"
+
+#include "json_text.h"
+#include "lenient.h"
+
+#include <string.h>
+
+#define STRICT_BYTES_MAX ((size_t)32 << 20) /* a line after lenient_put() */
+#define PIECE_BYTES ((size_t)64 << 10)      /* of text, emitted at once */
+#define NAME_BYTES_MAX 256                  /* of an exception's name */
+#define VALUE_BYTES_MAX ((size_t)16 << 10)  /* of its text */
+#define EXTRAS_MAX 32                       /* other MIME types of one result */
+#define MIME_BYTES_MAX 128
+
+/* What a restart means. */
+#define GONE_KEPT "variables, functions and imports are gone; files are kept"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* ---- emitting ---- */
+
+static int emit(struct stream *s, enum sg_out kind, const char *data, size_t len,
+                struct sg_error *err)
+{
+    s->emitted += len;
+    s->code = sg->emit(s->call, kind, data, len, err);
+    return s->code;
+}
+
+int event_end_output(struct stream *s, struct sg_error *err)
+{
+    static const char json[] = "{\"state\":\"output\"}";
+    if (emit(s, SG_OUT_STATUS, json, sizeof json - 1, err) == 0) {
+        s->code = sg->fail(err, SG_E_LIMIT,
+                           "the code put out more than 10MiB and was interrupted; variables are "
+                           "kept: print less, or write to a file");
+    }
+    return s->code;
+}
+
+static int emit_or_end(struct stream *s, enum sg_out kind, const struct text *json,
+                       struct sg_error *err)
+{
+    uint64_t room = s->emitted < OUTPUT_BYTES_MAX ? OUTPUT_BYTES_MAX - s->emitted : 0;
+    return json->overflow || json->len > room ? event_end_output(s, err)
+                                              : emit(s, kind, json->data, json->len, err);
+}
+
+static void decode(struct text *out, struct json_value string)
+{
+    struct json_value rest = json_inside(string);
+    char piece[2048];
+    size_t len;
+    while ((len = json_decode(&rest, piece, sizeof piece)) > 0) {
+        text_put(out, piece, len);
+    }
+}
+
+/* ---- text as it is printed ---- */
+
+static int emit_pieces(struct stream *s, enum sg_out kind, const char *data, size_t len,
+                       struct sg_error *err)
+{
+    int result = 0;
+    while (len > 0 && result == 0) {
+        size_t part = text_cut(data, len, PIECE_BYTES);
+        result = emit(s, kind, data, part, err);
+        data += part;
+        len -= part;
+    }
+    return result;
+}
+
+static int take_text(struct stream *s, enum sg_out kind, struct json_value line,
+                     struct sg_error *err)
+{
+    static const char *const names[] = {"text"};
+    struct json_value value;
+    TEXT_CLEANUP struct text decoded = {0};
+    (void)json_find(line.data, line.len, names, &value, 1); /* was read before */
+    if (!json_is_string(value)) {
+        return 0;
+    }
+    s->has_begun = true;
+    decode(&decoded, value);
+    uint64_t room = s->emitted < OUTPUT_BYTES_MAX ? OUTPUT_BYTES_MAX - s->emitted : 0;
+    size_t len = decoded.len > room ? text_cut(decoded.data, decoded.len, room) : decoded.len;
+    int result = emit_pieces(s, kind, decoded.data, len, err);
+    bool is_over = len < decoded.len || decoded.overflow;
+    return result == 0 && is_over ? event_end_output(s, err) : result;
+}
+
+/* ---- results ---- */
+
+enum shape { SHAPE_TEXT, SHAPE_BASE64, SHAPE_JSON, SHAPE_CHART };
+
+/* In the order in which they stand in a bundle. */
+static const struct {
+    const char *field, *mime;
+    enum shape shape;
+} kinds[] = {
+    {"text", "text/plain", SHAPE_TEXT},
+    {"html", "text/html", SHAPE_TEXT},
+    {"markdown", "text/markdown", SHAPE_TEXT},
+    {"svg", "image/svg+xml", SHAPE_TEXT},
+    {"latex", "text/latex", SHAPE_TEXT},
+    {"javascript", "application/javascript", SHAPE_TEXT},
+    {"png", "image/png", SHAPE_BASE64},
+    {"jpeg", "image/jpeg", SHAPE_BASE64},
+    {"pdf", "application/pdf", SHAPE_BASE64},
+    {"json", "application/json", SHAPE_JSON},
+    {"data", "application/vnd.e2b.data+json", SHAPE_JSON},
+    {"chart", "application/vnd.e2b.chart+json", SHAPE_CHART},
+};
+enum { KINDS = COUNT_OF(kinds), EXTRA = KINDS };
+
+/* Base64 may be written in lines: what stands between these is put. */
+static void put_base64(struct text *out, struct json_value value)
+{
+    const char *from = value.data, *end = value.data + value.len, *found;
+    while ((found = memchr(from, '\\', (size_t)(end - from))) != NULL) {
+        text_put(out, from, (size_t)(found - from));
+        if (found[1] != 'n' && found[1] != 'r') {
+            text_put(out, found, 2); /* "\/": another escape has no place there */
+        }
+        from = found + 2;
+    }
+    text_put(out, from, (size_t)(end - from));
+}
+
+static bool has_kind(enum shape shape, struct json_value value)
+{
+    if (value.len == 0 || json_is_null(value)) {
+        return false;
+    }
+    if (shape == SHAPE_CHART) {
+        return value.len > 2; /* "{}": it could not be read out of its figure */
+    }
+    return shape == SHAPE_JSON || json_is_string(value);
+}
+
+static void begin_member(struct text *bundle)
+{
+    text_put(bundle, bundle->len == 0 ? "{" : ",", 1);
+}
+
+static void put_kinds(struct text *bundle, const struct json_value *values)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (!has_kind(kinds[i].shape, values[i])) {
+            continue;
+        }
+        begin_member(bundle);
+        text_printf(bundle, "\"%s\":", kinds[i].mime);
+        if (kinds[i].shape == SHAPE_BASE64) {
+            put_base64(bundle, values[i]);
+        } else {
+            text_put(bundle, values[i].data, values[i].len);
+        }
+    }
+}
+
+struct extras { /* the names that were put */
+    char names[EXTRAS_MAX][MIME_BYTES_MAX];
+    size_t count;
+};
+
+/* The types that have a field of their own come by it; a name twice would make the bundle no good JSON object. */
+static bool extra_is_new(const struct extras *extras, const char *name)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        if (strcmp(kinds[i].mime, name) == 0) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < extras->count; i++) {
+        if (strcmp(extras->names[i], name) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A MIME type: printable ASCII. False if it is none that is handed on. */
+static bool read_mime(struct json_value key, char name[MIME_BYTES_MAX])
+{
+    struct json_value rest = json_inside(key);
+    size_t len = json_decode(&rest, name, MIME_BYTES_MAX - 1);
+    for (size_t i = 0; i < len; i++) {
+        if (name[i] <= ' ' || name[i] > '~' || name[i] == '"' || name[i] == '\\') {
+            return false;
+        }
+    }
+    name[len] = '\0';
+    return len > 0 && rest.len == 0;
+}
+
+static void put_extras(struct text *bundle, struct json_value extra)
+{
+    struct extras extras = {.count = 0};
+    struct json_reader reader = json_reader_of(extra.data, extra.len);
+    struct json_value key, value;
+    while (extras.count < EXTRAS_MAX && json_next(&reader, &key, &value)) {
+        char *name = extras.names[extras.count];
+        if (json_is_null(value) || !read_mime(key, name) || !extra_is_new(&extras, name)) {
+            continue;
+        }
+        begin_member(bundle);
+        text_printf(bundle, "\"%s\":", name);
+        text_put(bundle, value.data, value.len);
+        extras.count++;
+    }
+}
+
+static int take_result(struct stream *s, struct json_value line, struct sg_error *err)
+{
+    const char *names[KINDS + 1];
+    struct json_value values[KINDS + 1];
+    TEXT_CLEANUP struct text bundle = {0};
+    for (size_t i = 0; i < KINDS; i++) {
+        names[i] = kinds[i].field;
+    }
+    names[EXTRA] = "extra";
+    s->has_begun = true;
+    (void)json_find(line.data, line.len, names, values, KINDS + 1); /* was read before */
+    put_kinds(&bundle, values);
+    if (values[EXTRA].len > 0 && values[EXTRA].data[0] == '{') {
+        put_extras(&bundle, values[EXTRA]);
+    }
+    if (bundle.len == 0) {
+        return 0;
+    }
+    text_put(&bundle, "}", 1);
+    return emit_or_end(s, SG_OUT_RESULT, &bundle, err);
+}
+
+/* ---- errors ---- */
+
+/* Errors of E2B's server, not of the code: they have no traceback. */
+static const struct {
+    const char *name, *what;
+} ends[] = {
+    {"ContextRestarting", "the interpreter's process ended while the code ran, as by os._exit(), a "
+                          "crash or too much memory"},
+    {"WebSocketError", "the interpreter was restarted while the code ran"},
+    {"UnexpectedEndOfExecution", "the interpreter was ended while the code ran"},
+};
+
+static const char *end_of_interpreter(struct json_value name, struct json_value traceback)
+{
+    if (json_is_string(traceback) && traceback.len > 2) {
+        return NULL;
+    }
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        if (json_string_is(name, ends[i].name)) {
+            return ends[i].what;
+        }
+    }
+    return NULL;
+}
+
+/* A member of the exception, cut at `max` bytes. */
+static void put_cut(struct text *out, struct json_value string, size_t max)
+{
+    TEXT_CLEANUP struct text decoded = {0};
+    if (json_is_string(string)) {
+        decode(&decoded, string);
+    }
+    size_t len = decoded.len == 0 ? 0 : text_cut(decoded.data, decoded.len, max);
+    if (len < decoded.len) {
+        decoded.len = len;
+        text_puts(&decoded, " ...");
+    }
+    text_json(out, decoded.len == 0 ? "" : decoded.data, decoded.len);
+}
+
+static void put_traceback(struct text *out, struct json_value string)
+{
+    TEXT_CLEANUP struct text decoded = {0}, shortened = {0};
+    if (json_is_string(string)) {
+        decode(&decoded, string);
+        traceback_put(&shortened, decoded.data, decoded.len);
+    }
+    text_json(out, shortened.len == 0 ? "" : shortened.data, shortened.len);
+}
+
+static int emit_restarted(struct stream *s, struct sg_error *err)
+{
+    static const char json[] =
+        "{\"state\":\"restarted\",\"note\":\"the interpreter was begun anew: " GONE_KEPT "\"}";
+    s->was_restarted = true;
+    return emit(s, SG_OUT_STATUS, json, sizeof json - 1, err);
+}
+
+static int take_error(struct stream *s, struct json_value line, struct sg_error *err)
+{
+    static const char *const names[] = {"name", "value", "traceback"};
+    struct json_value values[3];
+    TEXT_CLEANUP struct text json = {0};
+    (void)json_find(line.data, line.len, names, values, 3); /* was read before */
+    const char *end = end_of_interpreter(values[0], values[2]);
+    s->has_begun = true;
+    if (end != NULL && s->was_restarted) {
+        return 0; /* several events tell of the one end */
+    }
+    if (end != NULL && emit_restarted(s, err) != 0) {
+        return s->code;
+    }
+    text_puts(&json, "{\"name\":");
+    put_cut(&json, values[0], NAME_BYTES_MAX);
+    text_puts(&json, ",\"value\":");
+    if (end != NULL) {
+        text_json(&json, end, strlen(end));
+    } else {
+        put_cut(&json, values[1], VALUE_BYTES_MAX);
+    }
+    text_puts(&json, ",\"traceback\":");
+    put_traceback(&json, values[2]);
+    text_puts(&json, "}");
+    return emit_or_end(s, SG_OUT_EXCEPTION, &json, err);
+}
+
+/* ---- lines ---- */
+
+/* The interpreter counts from 1. Where it counts less than before, its process has ended since, unseen: after exit() it does so
+ * when the run is over. */
+static int take_count(struct stream *s, struct json_value line, struct sg_error *err)
+{
+    static const char *const names[] = {"execution_count"};
+    static const char json[] =
+        "{\"state\":\"restarted\",\"note\":\"the interpreter had ended after an earlier run, as by "
+        "exit(), and was begun anew: " GONE_KEPT "\"}";
+    struct json_value value;
+    int64_t count = 0, count_before = s->executions;
+    (void)json_find(line.data, line.len, names, &value, 1); /* was read before */
+    s->has_begun = true;
+    if (value.data == NULL || !json_int(value, &count) || count <= 0) {
+        return 0;
+    }
+    s->executions = count;
+    return count < count_before ? emit(s, SG_OUT_STATUS, json, sizeof json - 1, err) : 0;
+}
+
+static int take_typed(struct stream *s, struct json_value type, struct json_value line,
+                      struct sg_error *err)
+{
+    if (json_string_is(type, "stdout")) {
+        return take_text(s, SG_OUT_LOG_OUT, line, err);
+    }
+    if (json_string_is(type, "stderr")) {
+        return take_text(s, SG_OUT_LOG_ERR, line, err);
+    }
+    if (json_string_is(type, "result")) {
+        return take_result(s, line, err);
+    }
+    if (json_string_is(type, "error")) {
+        return take_error(s, line, err);
+    }
+    if (json_string_is(type, "number_of_executions")) {
+        return take_count(s, line, err);
+    }
+    s->has_ended |= json_string_is(type, "end_of_execution");
+    s->is_kept_alive |= json_string_is(type, "keepalive");
+    return 0;
+}
+
+int event_take(struct stream *s, const char *line, size_t len, struct sg_error *err)
+{
+    static const char *const names[] = {"type"};
+    struct json_value type;
+    TEXT_CLEANUP struct text strict = {.max = STRICT_BYTES_MAX};
+    lenient_put(&strict, line, len);
+    if (strict.overflow) {
+        return event_end_output(s, err);
+    }
+    if (!json_find(strict.data, strict.len, names, &type, 1)) {
+        s->unreadable_count++;
+        return 0;
+    }
+    return take_typed(s, type, (struct json_value){strict.data, strict.len}, err);
+}
+
+/* Where no escape is cut in two. */
+static size_t whole_escapes(const char *line, size_t len)
+{
+    size_t at = 0;
+    while (at < len) {
+        size_t need = line[at] != '\\' ? 1 : at + 1 < len && line[at + 1] == 'u' ? 6 : 2;
+        if (need > len - at) {
+            break;
+        }
+        at += need;
+    }
+    return at;
+}
+
+int event_take_cut(struct stream *s, char *line, size_t len, struct sg_error *err)
+{
+    static const char *const names[] = {"type"};
+    struct json_value type;
+    TEXT_CLEANUP struct text strict = {.max = STRICT_BYTES_MAX};
+    len = whole_escapes(line, len);
+    memcpy(line + len, "\"}", 2);
+    lenient_put(&strict, line, len + 2);
+    bool is_text = !strict.overflow && json_find(strict.data, strict.len, names, &type, 1) &&
+                   (json_string_is(type, "stdout") || json_string_is(type, "stderr"));
+    return is_text ? take_typed(s, type, (struct json_value){strict.data, strict.len}, err) : 0;
+}

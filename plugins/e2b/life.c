@@ -1,0 +1,63 @@
+/* Lengthening a sandbox's life, and ending it. */
+#include "api.h"
+
+#include <string.h>
+
+static int id_of(const char *handle, char ret[64], struct sg_error *err)
+{
+    return api_id(handle, strlen(handle), ret)
+               ? 0
+               : sg->fail(err, SG_E_GONE,
+                          "the handle is none of E2B's, so there is no sandbox of it");
+}
+
+static void forget(struct e2b *e2b, const char *id)
+{
+    struct sandbox *sandbox = sandbox_find(e2b, id);
+    if (sandbox != NULL) {
+        sandbox_forget(e2b, sandbox);
+        sandbox_unref(e2b, sandbox);
+    }
+}
+
+int e2b_touch(void *self, struct sg_call *call, const char *handle, int64_t life_ms,
+              struct sg_error *err)
+{
+    struct e2b *e2b = self;
+    char id[64];
+    int code = id_of(handle, id, err);
+    if (code == 0) {
+        code = api_timeout(e2b, call, id, life_ms, err);
+        if (code == SG_E_GONE) {
+            forget(e2b, id);
+        }
+    }
+    return code;
+}
+
+/* A run in it ends soon: it is asked to, and its server goes away. */
+static void interrupt(struct e2b *e2b, const char *id)
+{
+    struct sandbox *sandbox = sandbox_find(e2b, id);
+    if (sandbox != NULL) {
+        pthread_mutex_lock(&e2b->lock);
+        sandbox->interrupt_wanted = sandbox->is_running;
+        pthread_mutex_unlock(&e2b->lock);
+        sandbox_unref(e2b, sandbox);
+    }
+}
+
+int e2b_destroy(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
+{
+    struct e2b *e2b = self;
+    char id[64];
+    int code = id_of(handle, id, err);
+    if (code == 0) {
+        interrupt(e2b, id);
+        code = api_delete(e2b, call, id, err);
+        if (code == 0) {
+            forget(e2b, id);
+        }
+    }
+    return code;
+}

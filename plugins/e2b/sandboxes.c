@@ -1,0 +1,127 @@
+/* The sandboxes that are known: a table by id, with references, so that one can be ended while a run uses it. */
+#include "api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sandbox **bucket_of(struct e2b *e2b, const char *id)
+{
+    uint32_t hash = 2166136261u;
+    for (; *id != '\0'; id++) {
+        hash = (hash ^ (unsigned char)*id) * 16777619u;
+    }
+    return &e2b->buckets[hash % SANDBOX_BUCKETS];
+}
+
+struct sandbox *sandbox_new(void)
+{
+    struct sandbox *sandbox = calloc(1, sizeof *sandbox);
+    if (sandbox != NULL) {
+        sandbox->magic = SANDBOX_MAGIC;
+        sandbox->refs = 1;
+    }
+    return sandbox;
+}
+
+/* Under the lock: the place that points to it, or to NULL. */
+static struct sandbox **place_of(struct e2b *e2b, const char *id)
+{
+    struct sandbox **at = bucket_of(e2b, id);
+    while (*at != NULL && strcmp((*at)->id, id) != 0) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+struct sandbox *sandbox_find(struct e2b *e2b, const char *id)
+{
+    pthread_mutex_lock(&e2b->lock);
+    struct sandbox *found = *place_of(e2b, id);
+    if (found != NULL) {
+        found->refs++;
+    }
+    pthread_mutex_unlock(&e2b->lock);
+    return found;
+}
+
+static void wipe_and_free(struct sandbox *sandbox)
+{
+    memset(sandbox, 0, sizeof *sandbox); /* its tokens, and the magic */
+    free(sandbox);
+}
+
+struct sandbox *sandbox_add_take(struct e2b *e2b, struct sandbox *sandbox, bool is_counted)
+{
+    pthread_mutex_lock(&e2b->lock);
+    struct sandbox **place = place_of(e2b, sandbox->id);
+    struct sandbox *there = *place;
+    if (there == NULL) {
+        there = *place = sandbox;
+        e2b->count += is_counted ? 0 : 1;
+    }
+    there->refs++; /* the table's, or the one that is given */
+    pthread_mutex_unlock(&e2b->lock);
+    if (there != sandbox) {
+        wipe_and_free(sandbox); /* another call was faster */
+    }
+    return there;
+}
+
+void sandbox_unref(struct e2b *e2b, struct sandbox *sandbox)
+{
+    if (sandbox == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&e2b->lock);
+    bool is_last = --sandbox->refs == 0;
+    pthread_mutex_unlock(&e2b->lock);
+    if (is_last) {
+        wipe_and_free(sandbox);
+    }
+}
+
+void sandbox_forget(struct e2b *e2b, struct sandbox *sandbox)
+{
+    pthread_mutex_lock(&e2b->lock);
+    sandbox->is_gone = true;
+    struct sandbox **place = place_of(e2b, sandbox->id);
+    bool was_there = *place == sandbox;
+    if (was_there) {
+        *place = sandbox->next;
+        sandbox->next = NULL;
+        e2b->count--;
+    }
+    pthread_mutex_unlock(&e2b->lock);
+    if (was_there) {
+        sandbox_unref(e2b, sandbox); /* the table's reference */
+    }
+}
+
+void sandboxes_clear(struct e2b *e2b)
+{
+    for (size_t i = 0; i < SANDBOX_BUCKETS; i++) {
+        while (e2b->buckets[i] != NULL) {
+            sandbox_forget(e2b, e2b->buckets[i]);
+        }
+    }
+}
+
+int sandbox_get(struct e2b *e2b, struct sg_call *call, const char *handle, struct sandbox **ret,
+                struct sg_error *err)
+{
+    char id[64];
+    if (!api_id(handle, strlen(handle), id)) {
+        return sg->fail(err, SG_E_GONE,
+                        "the handle is none of E2B's, so there is no sandbox of it");
+    }
+    *ret = sandbox_find(e2b, id);
+    if (*ret != NULL) {
+        return 0;
+    }
+    struct sandbox *connected = NULL;
+    int code = api_connect(e2b, call, id, &connected, err);
+    if (code == 0) {
+        *ret = sandbox_add_take(e2b, connected, false);
+    }
+    return code;
+}
