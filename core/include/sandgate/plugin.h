@@ -19,7 +19,8 @@
  * What each minor added:
  *   1.0  the first.
  *   1.1  sg->identity(), the state "output" of a run.
- *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the state "restarted" of a run.
+ *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the state "restarted" of a run;
+ *        sg->tool_options(), freshness of a query.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -202,6 +203,7 @@ struct sg_query {
     const char *const *blocked; /* likewise */
     const char *country;        /* two letters, or NULL */
     const char *language;       /* two letters, or NULL */
+    const char *freshness;      /* 1.2. "day", "week", "month", "year": not older; NULL: any age */
 };
 
 struct sg_search_ops {
@@ -366,6 +368,10 @@ struct sg_host {
     /* 1.1. For interceptors: who asks, the name of the key's entry in the configuration; "anonymous" where authentication
      * is off. NULL in all other calls: providers are not told. */
     const char *(*identity)(struct sg_call *);
+    /* 1.2. For a tool's call(): what the client asked of the hosted tool, in one form whatever the API, as a JSON object; all
+     * members may be left out: max_uses (a number), allowed_domains, blocked_domains (arrays of strings), country, region,
+     * city, timezone (strings, of the user's approximate location), context_size ("low", "medium", "high"). NULL: nothing. */
+    const char *(*tool_options)(struct sg_call *);
 };
 
 /* ---- the plugin ------------------------------------------------------------------------------------------------ */
