@@ -219,6 +219,23 @@ static bool end_object(struct json_reader *r)
     return false;
 }
 
+/* The value at hand, without the white space around it; something must follow it. */
+static bool take_value(struct json_reader *r, struct json_value *ret, const char *unended)
+{
+    skip_space(r);
+    const char *from = r->at;
+    if (!skip_value(r, 2)) {
+        return false;
+    }
+    const char *to = r->at;
+    skip_space(r);
+    if (r->at == r->end) {
+        return fail(r, unended);
+    }
+    *ret = (struct json_value){from, (size_t)(to - from)};
+    return true;
+}
+
 bool json_next(struct json_reader *r, struct json_value *ret_key, struct json_value *ret_value)
 {
     if (r->problem != NULL || (r->begun && r->at == r->end)) {
@@ -237,26 +254,34 @@ bool json_next(struct json_reader *r, struct json_value *ret_key, struct json_va
     } else if (!next_is(r, ',')) {
         return fail(r, "expected a comma or the end of an object");
     }
-    struct json_value key;
-    if (!read_key(r, &key)) {
+    struct json_value key, value;
+    if (!read_key(r, &key) || !take_value(r, &value, "the text ends within an object")) {
         return false;
-    }
-    skip_space(r);
-    const char *from = r->at;
-    if (!skip_value(r, 2)) {
-        return false;
-    }
-    skip_space(r);
-    if (r->at == r->end) {
-        return fail(r, "the text ends within an object");
     }
     *ret_key = key;
-    const char *to = r->at;
-    while (to > from && strchr(" \t\r\n", to[-1]) != NULL && to[-1] != '\0') {
-        to--;
-    }
-    *ret_value = (struct json_value){from, (size_t)(to - from)};
+    *ret_value = value;
     return true;
+}
+
+bool json_next_element(struct json_reader *r, struct json_value *ret_value)
+{
+    if (r->problem != NULL || (r->begun && r->at == r->end)) {
+        return false;
+    }
+    if (!r->begun) {
+        if (!next_is(r, '[')) {
+            return fail(r, r->at == r->end ? "the text is empty" : "not an array");
+        }
+        r->begun = true;
+        if (next_is(r, ']')) {
+            return end_object(r);
+        }
+    } else if (next_is(r, ']')) {
+        return end_object(r);
+    } else if (!next_is(r, ',')) {
+        return fail(r, "expected a comma or the end of an array");
+    }
+    return take_value(r, ret_value, "the text ends within an array");
 }
 
 static uint32_t hex_four(const char *p)

@@ -24,12 +24,25 @@ struct json_reader json_reader_of(const char *text, size_t len);
  * then NULL. `ret_key` is the string with its quotes. */
 bool json_next(struct json_reader *, struct json_value *ret_key, struct json_value *ret_value);
 
+/* The next element of an array, likewise. */
+bool json_next_element(struct json_reader *, struct json_value *ret_value);
+
 /* True if a string (with its quotes) decodes to exactly `text`. */
 bool json_string_is(struct json_value string, const char *text);
 
 static inline bool json_is_string(struct json_value value)
 {
     return value.len >= 2 && value.data[0] == '"';
+}
+
+static inline bool json_is_object(struct json_value value)
+{
+    return value.len >= 2 && value.data[0] == '{';
+}
+
+static inline bool json_is_array(struct json_value value)
+{
+    return value.len >= 2 && value.data[0] == '[';
 }
 
 static inline bool json_is_null(struct json_value value)
