@@ -209,12 +209,12 @@ static bool skip_value(struct json_reader *r, unsigned depth)
     }
 }
 
-/* Behind the last member: nothing may follow but white space. */
-static bool end_object(struct json_reader *r)
+/* Behind the last member or element: nothing may follow but white space. */
+static bool end_text(struct json_reader *r, const char *more)
 {
     skip_space(r);
     if (r->at < r->end) {
-        return fail(r, "more text behind the object");
+        return fail(r, more);
     }
     return false;
 }
@@ -247,10 +247,10 @@ bool json_next(struct json_reader *r, struct json_value *ret_key, struct json_va
         }
         r->begun = true;
         if (next_is(r, '}')) {
-            return end_object(r);
+            return end_text(r, "more text behind the object");
         }
     } else if (next_is(r, '}')) {
-        return end_object(r);
+        return end_text(r, "more text behind the object");
     } else if (!next_is(r, ',')) {
         return fail(r, "expected a comma or the end of an object");
     }
@@ -274,10 +274,10 @@ bool json_next_element(struct json_reader *r, struct json_value *ret_value)
         }
         r->begun = true;
         if (next_is(r, ']')) {
-            return end_object(r);
+            return end_text(r, "more text behind the array");
         }
     } else if (next_is(r, ']')) {
-        return end_object(r);
+        return end_text(r, "more text behind the array");
     } else if (!next_is(r, ',')) {
         return fail(r, "expected a comma or the end of an array");
     }

@@ -13,18 +13,26 @@ struct clean {
     bool is_html, wants_space, is_full;
 };
 
-/* Of what has room, with the space that stood in front. */
-static void put(struct clean *c, const char *data, size_t len)
+/* What was written so far gives way to the mark where that has no room otherwise. */
+static void cut(struct clean *c)
 {
     static const char mark[] = "\xE2\x80\xA6";
+    size_t mark_len = c->max < sizeof mark - 1 ? 0 : sizeof mark - 1;
+    if (c->out->data != NULL) {
+        c->out->len =
+            c->start + text_cut(c->out->data + c->start, c->out->len - c->start, c->max - mark_len);
+        text_put(c->out, mark, mark_len);
+    }
+    c->is_full = true;
+}
+
+/* With the space that stood in front. */
+static void put(struct clean *c, const char *data, size_t len)
+{
     size_t used = c->out->len - c->start, space = c->wants_space && used > 0;
-    if (used + space + len + sizeof mark - 1 > c->max) {
-        bool is_last = c->at + len >= c->end && used + space + len <= c->max;
-        if (!is_last) {
-            text_put(c->out, mark, used + sizeof mark - 1 <= c->max ? sizeof mark - 1 : 0);
-            c->is_full = true;
-            return;
-        }
+    if (used + space + len > c->max) {
+        cut(c);
+        return;
     }
     text_put(c->out, " ", space);
     text_put(c->out, data, len);
@@ -150,10 +158,8 @@ static bool take_entity(struct clean *c)
         return false;
     }
     char encoded[4];
-    size_t encoded_len = encode(value, encoded);
-    c->at += len + 2 - encoded_len; /* put() looks how much is left behind it */
-    put_character(c, encoded, encoded_len);
-    c->at += encoded_len;
+    put_character(c, encoded, encode(value, encoded));
+    c->at += len + 2;
     return true;
 }
 
