@@ -124,6 +124,10 @@ static void put_escaped(struct text *t, unsigned char c)
 
 void text_json(struct text *t, const char *data, size_t len)
 {
+    if (len == 0) { /* data may be NULL then */
+        text_puts(t, "\"\"");
+        return;
+    }
     text_put(t, "\"", 1);
     size_t from = 0, at = 0;
     while (at < len) {
