@@ -18,6 +18,12 @@ static int drop(void *context, enum sg_out kind, const void *data, size_t len, s
     return 0;
 }
 
+/* What was found becomes what the model is told. */
+static int tell(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
+{
+    return kind == SG_OUT_HIT ? sg->emit(context, SG_OUT_MODEL, data, len, err) : 0;
+}
+
 static int call_tool(void *self, struct sg_call *call, const char *json, size_t len,
                      struct sg_error *err)
 {
@@ -25,7 +31,8 @@ static int call_tool(void *self, struct sg_call *call, const char *json, size_t 
     struct sg_sink sink = {.event = drop};
     if (memmem(json, len, "search", 6) != NULL) {
         struct sg_query query = {.text = "x"};
-        return sg->search(call, &query, &sink, err);
+        struct sg_sink telling = {.event = tell, .ctx = call};
+        return sg->search(call, &query, &telling, err);
     }
     if (memmem(json, len, "run", 3) != NULL) {
         struct sg_run run = {.code = "1", .code_len = 1};
