@@ -112,7 +112,8 @@ const struct sg_option sandbox_options[] = {
 const struct sg_option search_options[] = {
     NAME_OPTION(struct search_text),
     PLUGIN_OPTION(struct search_text, SG_REQUIRED,
-                  "The search provider: mock, or one of your own."),
+                  "The search provider: brave, exa, mock, perplexity, searxng, serper, tavily, or "
+                  "one of your own."),
     {0},
 };
 

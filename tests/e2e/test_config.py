@@ -292,7 +292,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         code, out, err = run("describe", "core")
         self.assertEqual((code, err), (0, ""))
         named = re.findall(r"The (?:sandbox provider|search provider|interceptor): ([a-z_, ]+), or one of your own\.", out)
-        self.assertEqual(named, ["local, mock", "mock", "code_interpreter"], "plugins that are there")
+        self.assertEqual(named, ["local, mock", "brave, exa, mock, perplexity, searxng, serper, tavily", "code_interpreter"], "plugins that are there")
         code, out, err = run("describe", "mok")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("sandgate: ", err)
