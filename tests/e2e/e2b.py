@@ -44,7 +44,8 @@ class Stub:
         self.certificate = certificate
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.noted, self.changed = [], threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         self.port = self.wait(lambda line: "up" in line)["up"]
 
     def _read(self):
@@ -58,6 +59,8 @@ class Stub:
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.wait(30)
+            self.reader.join()
+            self.process.stdout.close()
 
     @property
     def url(self):
