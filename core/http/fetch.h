@@ -23,8 +23,11 @@ struct fetch_request {
         *url; /* http:// or https://; without user info, CR, LF, control characters (checked) */
     const struct fetch_field *fields; /* names and values are checked: SG_E_INVALID */
     size_t fields_count;
-    struct str body;                               /* borrowed until fetch_end() */
-    bool has_body;                                 /* an empty body is sent as one */
+    struct str body; /* borrowed until fetch_end() */
+    bool has_body;   /* an empty body is sent as one */
+    /* A body is sent once only. Else, where a kept connection ends without a byte of an answer, the whole request is sent
+     * anew, though the other side may have carried it out. */
+    bool is_once;
     int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h */
     int64_t deadline;                              /* of the whole */
     const char *ca_file; /* certificates to trust instead of the system's (PEM); NULL: those */

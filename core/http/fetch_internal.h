@@ -121,6 +121,7 @@ struct fetch {
     struct fiber *waiter; /* parked in fetch_head() or fetch_read() */
     struct arena *arena;
     struct fetch_address address;
+    struct str unsent; /* of a body that is sent once only */
 
     /* The answer's head. */
     int status;

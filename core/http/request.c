@@ -111,8 +111,44 @@ static bool sends_body(const char *method, const struct fetch_request *request)
            strcmp(method, "PATCH") == 0;
 }
 
-static int set_method(CURL *easy, const struct fetch_request *request, struct sg_error *err)
+static size_t read_body(char *out, size_t size, size_t count, void *context)
 {
+    struct fetch *fetch = context;
+    size_t room = size * count;
+    size_t len = fetch->unsent.len < room ? fetch->unsent.len : room;
+    if (len > 0) {
+        memcpy(out, fetch->unsent.data, len);
+        fetch->unsent = (struct str){fetch->unsent.data + len, fetch->unsent.len - len};
+    }
+    return len;
+}
+
+/* libcurl asks for it in order to send the body again, and gives up where it cannot. */
+static int refuse_rewind(void *context, curl_off_t offset, int origin)
+{
+    (void)context, (void)offset, (void)origin;
+    return CURL_SEEKFUNC_FAIL;
+}
+
+static void set_body(struct fetch *fetch, const struct fetch_request *request)
+{
+    CURL *easy = fetch->easy;
+    SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+    if (!request->is_once || request->body.len == 0) {
+        SET(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.data : "");
+        return;
+    }
+    fetch->unsent = request->body;
+    SET(easy, CURLOPT_POST, 1L);
+    SET(easy, CURLOPT_READFUNCTION, read_body);
+    SET(easy, CURLOPT_READDATA, fetch);
+    SET(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+}
+
+static int set_method(struct fetch *fetch, const struct fetch_request *request,
+                      struct sg_error *err)
+{
+    CURL *easy = fetch->easy;
     const char *method = request->method;
     if (method == NULL) {
         method = request->has_body ? "POST" : "GET";
@@ -122,8 +158,7 @@ static int set_method(CURL *easy, const struct fetch_request *request, struct sg
         return code;
     }
     if (sends_body(method, request)) {
-        SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
-        SET(easy, CURLOPT_POSTFIELDS, request->body.len > 0 ? request->body.data : "");
+        set_body(fetch, request);
     } else if (strcmp(method, "HEAD") == 0) {
         SET(easy, CURLOPT_NOBODY, 1L);
     }
@@ -160,7 +195,7 @@ int request_prepare(struct fetch *fetch, const struct fetch_request *request, st
     CURL *easy = fetch->easy;
     int code = build_headers(request, &fetch->headers, err);
     if (code == 0) {
-        code = set_method(easy, request, err);
+        code = set_method(fetch, request, err);
     }
     if (code != 0) {
         return code;

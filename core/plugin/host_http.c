@@ -72,6 +72,7 @@ static int send_request(struct exchange *exchange, const struct sg_http_request 
         .fields_count = request->headers.count,
         .body = {request->body, request->body_len},
         .has_body = request->body != NULL,
+        .is_once = true, /* a plugin decides by failed_at whether to ask again */
         .first_byte_ms = or_default(request->first_byte_ms),
         .silence_ms = or_default(request->silence_ms),
         .ca_file = request->ca_file,

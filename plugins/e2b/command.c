@@ -1,8 +1,9 @@
 /* A shell command, by envd's Process service: /bin/bash -l -c COMMAND as a process of its own, told in a stream of frames.
  *
  * Dropping the connection leaves a process running. So whatever ends a run before its process has ended (its time, an
- * interrupt, too much output, a connection that broke) is followed by SIGKILL; where the call allows no more exchange the
- * next command in the sandbox sends it first. Behind that stands the time limit that envd was given with the start. */
+ * interrupt, too much output, a connection that broke) is followed by SIGKILL. envd sends that to one process only, so one
+ * more command is started that ends those below it; where the call allows no more exchange the next command in the sandbox
+ * sends the signal first. Behind that stands the time limit that envd was given with the start. */
 #include "api.h"
 #include "envd.h"
 
@@ -13,9 +14,10 @@
 #define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* of frames, whatever they hold */
 #define COMMAND_BYTES_MAX ((128 << 10) - 1)    /* what Linux lets one argument have */
 #define TICK_MS 200
-#define GRACE_MS 500 /* behind the deadline, for an exchange that no tick has ended */
-#define KILL_MS 2000
-#define RESERVE_MS 3000 /* of the call's time, behind the deadline: for both of these */
+#define GRACE_MS 300 /* behind the deadline, for an exchange that no tick has ended */
+#define KILL_TREE_MS 1200
+#define KILL_MS 1200
+#define RESERVE_MS 3000 /* of the call's time, behind the deadline: for all of these */
 #define WHAT "cannot run the command"
 
 enum stop {
@@ -153,6 +155,36 @@ static int take(void *context, enum sg_out kind, const void *data, size_t len, s
     return clock_ms() >= c->deadline ? stop(c, STOP_TIMEOUT, err) : 0;
 }
 
+/* ---- what is sent ---- */
+
+/* The request to start a bash, as a frame of its own. */
+static void put_request(struct text *out, const char *options, const char *code, size_t code_len)
+{
+    text_put(out, "\0\0\0\0\0", FRAME_HEAD_BYTES);
+    text_printf(out, "{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[%s,\"-c\",", options);
+    text_json(out, code, code_len);
+    text_puts(out, "],\"envs\":{},\"cwd\":\"" ENVD_HOME "\"},\"stdin\":false}");
+    if (!out->overflow) {
+        size_t len = out->len - FRAME_HEAD_BYTES;
+        for (int i = 4; i > 0; i--, len >>= 8) {
+            out->data[i] = (char)(len & 0xFF);
+        }
+    }
+}
+
+/* The exchange that starts one; the content type is what `headers` have of it. */
+static struct exchange start_exchange(const struct command *c, const struct text *request,
+                                      struct envd_headers *headers, const char *limit)
+{
+    struct exchange x = {.method = "POST",
+                         .path = "/process.Process/Start",
+                         .body = request->data,
+                         .body_len = request->len};
+    envd_rpc(c->sandbox, &x, headers, "application/connect+json");
+    envd_header(headers, "Connect-Timeout-Ms", limit);
+    return x;
+}
+
 /* ---- ending a process ---- */
 
 /* True if it is not there any more. */
@@ -178,6 +210,34 @@ static bool send_kill(struct e2b *e2b, struct sg_call *call, struct sandbox *san
     return x.reply.status < 300 || is_unknown;
 }
 
+/* Stops a process and all below it, so that none begins another meanwhile, and kills them. Needs nothing but bash. */
+static const char kill_tree_script[] =
+    "tree=' %lld '; again=1; kill -STOP $tree\n"
+    "while [ \"$again\" ]; do again=\n"
+    "for s in /proc/[0-9]*/status; do p=${s#/proc/}; p=${p%%/status}\n"
+    "while read -r k v; do if [ \"$k\" = PPid: ]; then\n"
+    "case \"$tree\" in *\" $p \"*) ;; *\" $v \"*) kill -STOP $p; tree=\"$tree$p \"; again=1;; "
+    "esac\n"
+    "break; fi; done <$s; done; done 2>/dev/null\n"
+    "kill -KILL $tree\n";
+
+/* As well as it goes: the signal by envd follows. */
+static void kill_tree(struct command *c, struct sg_error *err)
+{
+    char script[512], limit[24];
+    struct envd_headers headers;
+    TEXT_CLEANUP struct text request = {0};
+    int len = snprintf(script, sizeof script, kill_tree_script, (long long)c->pid);
+    put_request(&request, "\"--norc\"", script, (size_t)len);
+    if (request.overflow) {
+        return;
+    }
+    snprintf(limit, sizeof limit, "%d", KILL_TREE_MS);
+    struct exchange x = start_exchange(c, &request, &headers, limit);
+    x.timeout_ms = KILL_TREE_MS;
+    (void)exchange_sandbox(c->e2b, c->call, c->sandbox, PORT_ENVD, &x, err);
+}
+
 /* What was left running by a command before. */
 static void kill_stray(struct command *c, struct sg_error *err)
 {
@@ -194,6 +254,7 @@ static bool end_process(struct command *c, struct sg_error *err)
         return c->has_ended;
     }
     c->sandbox->stray_pid = c->pid;
+    kill_tree(c, err);
     kill_stray(c, err);
     return c->sandbox->stray_pid == 0;
 }
@@ -332,21 +393,6 @@ static int conclude(struct command *c, const struct exchange *x, int code, struc
 
 /* ---- the whole ---- */
 
-/* The request as a frame of its own. */
-static void put_request(struct text *out, const struct sg_run *run)
-{
-    text_put(out, "\0\0\0\0\0", FRAME_HEAD_BYTES);
-    text_puts(out, "{\"process\":{\"cmd\":\"/bin/bash\",\"args\":[\"-l\",\"-c\",");
-    text_json(out, run->code, run->code_len);
-    text_puts(out, "],\"envs\":{},\"cwd\":\"" ENVD_HOME "\"},\"stdin\":false}");
-    if (!out->overflow) {
-        size_t len = out->len - FRAME_HEAD_BYTES;
-        for (int i = 4; i > 0; i--, len >>= 8) {
-            out->data[i] = (char)(len & 0xFF);
-        }
-    }
-}
-
 /* The command has its whole time from when it is sent, as far as the call's goes. */
 static void begin_clock(struct command *c)
 {
@@ -363,17 +409,12 @@ static int ask(struct command *c, const struct text *request, struct sg_error *e
     const struct sg_sink sink = {take, c};
     kill_stray(c, err);
     begin_clock(c);
-    struct exchange x = {.method = "POST",
-                         .path = "/process.Process/Start",
-                         .body = request->data,
-                         .body_len = request->len,
-                         .timeout_ms = c->limit_ms + GRACE_MS,
-                         .bytes_max = ANSWER_BYTES_MAX,
-                         .tick_ms = TICK_MS,
-                         .sink = &sink};
-    envd_rpc(c->sandbox, &x, &headers, "application/connect+json");
     snprintf(limit, sizeof limit, "%lld", (long long)c->limit_ms);
-    envd_header(&headers, "Connect-Timeout-Ms", limit);
+    struct exchange x = start_exchange(c, request, &headers, limit);
+    x.timeout_ms = c->limit_ms + GRACE_MS;
+    x.bytes_max = ANSWER_BYTES_MAX;
+    x.tick_ms = TICK_MS;
+    x.sink = &sink;
     envd_header(&headers, "Keepalive-Ping-Interval", "50"); /* seconds */
     int code = envd_exchange(c->e2b, c->call, c->sandbox, &x, err);
     return conclude(c, &x, code, err);
@@ -401,7 +442,7 @@ int command_run(struct e2b *e2b, struct sg_call *call, struct sandbox *sandbox,
     if (code != 0) {
         return code;
     }
-    put_request(&request, run);
+    put_request(&request, "\"-l\"", run->code, run->code_len);
     if (c == NULL || request.overflow) {
         return sg->fail(err, SG_E_LIMIT, "no memory for a command");
     }

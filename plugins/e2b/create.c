@@ -13,6 +13,7 @@
 #define PAGES_MAX 50
 #define CURSOR_BYTES_MAX 1024
 #define ORPHANS_MAX 1000
+#define LOOKS_MAX 4    /* at once, for a create that waits for them */
 #define AGAIN_MS 10000 /* between two looks for one */
 /* E2B's API cuts a request off after 70 s: what it has not begun to make by then it never will. */
 #define SETTLED_MS 90000
@@ -228,12 +229,12 @@ static void orphan_add(struct e2b *e2b, const char *label)
     (void)snprintf(orphan->label, sizeof orphan->label, "%s", label); /* the core's are short */
     pthread_mutex_lock(&e2b->lock);
     size_t count = 0;
-    struct orphan **end = &e2b->orphans;
-    for (; *end != NULL; end = &(*end)->next) {
+    for (const struct orphan *at = e2b->orphans; at != NULL; at = at->next) {
         count++;
     }
-    if (count < ORPHANS_MAX) {
-        *end = orphan;
+    if (count < ORPHANS_MAX) { /* in front: it is looked for first */
+        orphan->next = e2b->orphans;
+        e2b->orphans = orphan;
         orphan = NULL;
     }
     pthread_mutex_unlock(&e2b->lock);
@@ -245,10 +246,12 @@ static struct orphan *orphans_take(struct e2b *e2b, bool all)
 {
     struct orphan *taken = NULL, **end = &taken;
     int64_t now = clock_ms();
+    size_t room = all ? ORPHANS_MAX : LOOKS_MAX;
     pthread_mutex_lock(&e2b->lock);
     for (struct orphan **at = &e2b->orphans; *at != NULL;) {
         struct orphan *orphan = *at;
-        if (all || orphan->again_at <= now) {
+        if (room > 0 && (all || orphan->again_at <= now)) {
+            room--;
             *at = orphan->next;
             orphan->next = NULL;
             *end = orphan;

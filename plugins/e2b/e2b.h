@@ -4,8 +4,8 @@
  *   plugin.c     options, open, close               run.c      Python and other languages, by the interpreter
  *   api.c        what is asked of the API           stream.c   the interpreter's answer: lines
  *   create.c     making one, lost answers           event.c    what one line says (with lenient.c, traceback.c)
- *   life.c       connect, touch, destroy            command.c  bash, by envd's processes
- *   sandboxes.c  those that are known               files.c    put, get, list, by envd
+ *   life.c       connect, touch, destroy            command.c  bash, by envd's processes (frames.c, process.c)
+ *   sandboxes.c  those that are known               files.c    put, get, list, by envd (envd.c)
  *   exchange.c   one HTTP exchange                  fault.c    what a failed one means
  *
  * Secrets: the API key goes to the API only; a sandbox's id and tokens only to that sandbox and the API. None of them, and

@@ -386,6 +386,14 @@ static int check(const struct transfer *t, size_t len, struct sg_error *err)
     return len > FILE_BYTES_MAX ? fail_refused(t, REFUSAL_TOO_LARGE, err) : 0;
 }
 
+/* Of a file function nothing counts but what was given: without that it may be done anew in another container. */
+static int fail_before(const struct transfer *t, int code, struct sg_error *err)
+{
+    return code == SG_E_GONE && t->bytes == 0
+               ? sg->fail(err, SG_E_GONE_BEFORE, "%s", sg->message(err))
+               : code;
+}
+
 static int do_transfer(struct transfer *t, const char *handle, const void *data, size_t len,
                        struct sg_error *err)
 {
@@ -394,14 +402,14 @@ static int do_transfer(struct transfer *t, const char *handle, const void *data,
         code = sandbox_get(t->e2b, t->call, handle, &t->sandbox, err);
     }
     if (code != 0) {
-        return code;
+        return fail_before(t, code, err);
     }
     put_path(&t->path, t->asked);
     code = t->path.overflow ? sg->fail(err, SG_E_LIMIT, "no memory for a path")
                             : carry_out(t, data, len, err);
     text_clear(&t->path);
     sandbox_unref(t->e2b, t->sandbox);
-    return code;
+    return fail_before(t, code, err);
 }
 
 int e2b_put(void *self, struct sg_call *call, const char *handle, const char *path,

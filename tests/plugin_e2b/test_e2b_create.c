@@ -154,6 +154,35 @@ static void what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_
     fixture_free(&f);
 }
 
+static void a_create_looks_for_a_few_at_most(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    for (int i = 0; i < 7; i++) {
+        next_call(&f);
+        lose_answer(&f);
+        reply(&f, 200, "[]");
+        CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
+        CU_ASSERT_EQUAL(f.call->requests_count, 2); /* only the new one is due */
+    }
+    for (struct orphan *orphan = f.e2b->orphans; orphan != NULL; orphan = orphan->next) {
+        orphan->again_at = orphan->settled_at = 0;
+    }
+    for (size_t left = 7; left > 0; left = left > 4 ? left - 4 : 0) {
+        size_t looks = left < 4 ? left : 4;
+        next_call(&f);
+        for (size_t i = 0; i < looks; i++) {
+            reply(&f, 200, "[]");
+        }
+        reply(&f, 201, left == 7 ? CREATED(ID) : CREATED(OTHER));
+        CU_ASSERT_EQUAL(create(&f, "sg-next"), 0);
+        CU_ASSERT_EQUAL(f.call->requests_count, looks + 1);
+    }
+    CU_ASSERT_PTR_NULL(f.e2b->orphans);
+    fixture_free(&f);
+}
+
 static void closing_looks_for_what_was_lost_once_more(void)
 {
     struct fixture f;
@@ -254,6 +283,67 @@ static void what_never_reached_the_api_leaves_nothing_and_is_tried_once_more(voi
     fixture_free(&f);
 }
 
+/* ---- answers that nobody would send ---- */
+
+static uint32_t random_state;
+
+static uint32_t next_random(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+/* A copy with some bytes changed, and perhaps cut. */
+static size_t mutate(const char *text, char *ret)
+{
+    static const char bytes[] = "\"\\{}[],:-09az\0\n\xC3\xFF";
+    size_t len = strlen(text);
+    memcpy(ret, text, len);
+    for (uint32_t i = next_random() % 6; i > 0; i--) {
+        ret[next_random() % len] = bytes[next_random() % sizeof bytes];
+    }
+    return next_random() % 4 == 0 ? 1 + next_random() % len : len;
+}
+
+static bool is_label_kept(const char *page, size_t len)
+{
+    return memmem(page, len, "sg-first", 8) != NULL;
+}
+
+/* Whatever comes: no byte is read beyond it (the sanitizers would say), what is taken is valid, and nothing is deleted that
+ * does not have the label. */
+static void damaged_answers_do_no_harm(void)
+{
+    static const char page[] = "[" LISTED(OTHER, "sg-other") ", " LISTED(ID, "sg-first") "]";
+    struct fixture f;
+    random_state = 7919;
+    fixture_init(&f);
+    fixture_open(&f);
+    size_t taken = 0, deleted = 0;
+    for (int i = 0; i < 3000; i++) {
+        char answer[1024], list[1024], other[1024];
+        next_call(&f);
+        size_t answer_len = mutate(CREATED(ID), answer), list_len = mutate(page, list);
+        call_reply(f.call,
+                   (struct fake_reply){.status = 201, .body = answer, .body_len = answer_len});
+        call_reply(f.call, (struct fake_reply){.status = 200, .body = list, .body_len = list_len});
+        reply(&f, 204, "");
+        snprintf(other, sizeof other, "https://api.e2b.app/sandboxes/%s", OTHER);
+        if (create(&f, "sg-first") == 0) {
+            const char *handle = call_text(f.call, SG_OUT_HANDLE);
+            CU_ASSERT(strspn(handle, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(handle));
+            taken++;
+        } else if (f.call->requests_count == 3) {
+            CU_ASSERT_TRUE(is_label_kept(list, list_len));
+            CU_ASSERT_STRING_NOT_EQUAL(f.call->requests[2].url, other);
+            deleted++;
+        }
+        orphans_clear(f.e2b);
+    }
+    CU_ASSERT(taken > 500 && deleted > 100);
+    fixture_free(&f);
+}
+
 /* ---- limits ---- */
 
 static const char *const in_seven[] = {"retry-after", "7", NULL};
@@ -339,10 +429,12 @@ static const struct test tests[] = {
     TEST(a_door_that_stays_open_is_warned_of),
     TEST(a_lost_answer_is_found_by_its_label_on_any_page_and_deleted),
     TEST(what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_more),
+    TEST(a_create_looks_for_a_few_at_most),
     TEST(closing_looks_for_what_was_lost_once_more),
     TEST(an_answer_of_something_in_between_counts_as_lost_and_one_of_e2b_does_not),
     TEST(a_create_that_nobody_waits_for_leaves_nothing),
     TEST(what_never_reached_the_api_leaves_nothing_and_is_tried_once_more),
+    TEST(damaged_answers_do_no_harm),
     TEST(a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_most),
     TEST(a_limit_of_the_account_fails_at_once),
     TEST(our_own_limit_counts_those_that_are_there),

@@ -143,6 +143,7 @@ int fetch_start(const struct fetch_request *request, struct arena *arena, struct
     CU_ASSERT_PTR_EQUAL(loop_self(), loop);
     CU_ASSERT_PTR_NOT_NULL(fiber_self());
     CU_ASSERT_PTR_NOT_NULL_FATAL(err); /* the real one looks into it */
+    CU_ASSERT_TRUE(request->is_once);
     if (s->start_code != 0) {
         return error_set(err, s->start_code, "nobody there");
     }

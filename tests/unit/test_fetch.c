@@ -408,6 +408,8 @@ static void a_slow_reader_pauses_the_upstream_and_memory_stays_bounded(void)
         slow_reader_body);
 }
 
+static bool asks_once;
+
 static void upload_body(void)
 {
     struct result result = {0};
@@ -416,6 +418,7 @@ static void upload_body(void)
     memset(body, 'x', 1 << 20);
     request.body = (struct str){body, 1 << 20};
     request.has_body = true;
+    request.is_once = asks_once;
     CU_ASSERT_EQUAL(result_fetch(&result, &request), 0);
     CU_ASSERT_TRUE(upstream.record.len > (1 << 20));
     CU_ASSERT_EQUAL(memcmp(upstream.record.data + upstream.record.len - (1 << 20), body, 1 << 20),
@@ -426,8 +429,42 @@ static void upload_body(void)
 
 static void a_long_body_is_sent_whole(void)
 {
-    run((const struct step[]){ACCEPT, READ(1 << 20), SEND(OK "Content-Length: 0\r\n\r\n"), END},
-        upload_body);
+    for (int i = 0; i < 2; i++) {
+        asks_once = i == 1;
+        run((const struct step[]){ACCEPT, READ(1 << 20), SEND(OK "Content-Length: 0\r\n\r\n"), END},
+            upload_body);
+    }
+}
+
+static void kept_connection_body(void)
+{
+    struct result result = {0};
+    struct fetch_request request = request_of(&result, "/one");
+    CU_ASSERT_EQUAL(result_fetch(&result, &request), 0);
+    result_clear(&result);
+    request = request_of(&result, "/two");
+    request.body = (struct str)STR("run this");
+    request.has_body = true;
+    request.is_once = asks_once;
+    CU_ASSERT_EQUAL(result_fetch(&result, &request), asks_once ? SG_E_UNAVAILABLE : 0);
+    CU_ASSERT_EQUAL(upstream.accepted, asks_once ? 1 : 2);
+    if (asks_once) {
+        CU_ASSERT_EQUAL(fetch_stage(result.fetch), FETCH_SENT);
+    }
+    result_clear(&result);
+}
+
+/* What was asked is carried out, then the kept connection ends: libcurl would ask again. */
+static void a_body_that_is_sent_once_is_not_sent_again_when_a_kept_connection_ends(void)
+{
+    asks_once = true;
+    run((const struct step[]){ACCEPT, READ(0), SEND(OK "Content-Length: 0\r\n\r\n"), READ(8), RESET,
+                              END},
+        kept_connection_body);
+    asks_once = false;
+    run((const struct step[]){ACCEPT, READ(0), SEND(OK "Content-Length: 0\r\n\r\n"), READ(8), RESET,
+                              ACCEPT, READ(8), SEND(OK "Content-Length: 0\r\n\r\n"), END},
+        kept_connection_body);
 }
 
 static void ending_body(void)
@@ -496,6 +533,7 @@ static const struct test tests[] = {
     TEST(a_host_that_does_not_take_the_connection_is_given_up),
     TEST(a_slow_reader_pauses_the_upstream_and_memory_stays_bounded),
     TEST(a_long_body_is_sent_whole),
+    TEST(a_body_that_is_sent_once_is_not_sent_again_when_a_kept_connection_ends),
     TEST(ending_a_transfer_closes_its_connection_at_once),
     TEST(a_cancelled_fiber_stops_fetching),
 };

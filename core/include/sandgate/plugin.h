@@ -329,8 +329,9 @@ struct sg_host {
     void *(*alloc)(struct sg_call *, size_t);
     int64_t (*time_left_ms)(struct sg_call *);                     /* 0 if over or cancelled */
     int (*sleep)(struct sg_call *, int64_t ms, struct sg_error *); /* waits */
-    /* An HTTP exchange. Status 4xx and 5xx are a success here. Redirects are not followed, TLS is verified. With a sink
-     * the answer's body goes there as SG_OUT_DATA; a sink that returns non-zero closes the connection. Waits. */
+    /* An HTTP exchange. Status 4xx and 5xx are a success here. Redirects are not followed, TLS is verified. A body is sent
+     * once only, so that nothing is done twice unless the plugin asks twice. With a sink the answer's body goes there as
+     * SG_OUT_DATA; a sink that returns non-zero closes the connection. Waits. */
     int (*http)(struct sg_call *, const struct sg_http_request *, struct sg_http_reply *,
                 const struct sg_sink *body, struct sg_error *);
     int (*emit)(struct sg_call *, enum sg_out, const void *, size_t,
