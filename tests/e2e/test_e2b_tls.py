@@ -39,7 +39,7 @@ class Tls(E2B):
         stub = self.stub(*make_certificate(self.folder))
         gateway = self.serve(stub, {"domain": "e2b.localhost:1"})
         self.assertEqual(self.python(gateway, "1", "s"), REFUSED)
-        self.assertRegex(gateway.wait_event("service_failed")["message"], "cannot make a sandbox")
+        self.assertRegex(gateway.wait_event("service_failed")["message"], r"E2B's API cannot be reached: cannot connect to api\.e2b\.localhost:1:")
         self.assertEqual(stub.journal("m"), [])
 
 
