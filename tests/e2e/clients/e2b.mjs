@@ -232,3 +232,4 @@ function sandboxHeaders(sandbox) {
 
 await parts[process.argv[2]]();
 console.log('ok');
+process.exit(0); // its timers of requests long over would be waited for
