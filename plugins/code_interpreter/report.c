@@ -351,8 +351,11 @@ static bool take_status(struct report *r, const char *data, size_t len)
     }
     if (json_string_is(found[0], "lost")) {
         keep_note(r, found[1]);
-    } else if (json_string_is(found[0], "memory") || json_string_is(found[0], "restarted")) {
+    } else if (json_string_is(found[0], "memory")) {
         put_note(r, found[1]);
+    } else if (json_string_is(found[0], "restarted")) {
+        put_note(r, found[1]);
+        report_puts(r, "\n"); /* the run's output may follow */
     }
     return true;
 }

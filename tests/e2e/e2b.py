@@ -14,9 +14,10 @@ import subprocess
 import threading
 import unittest
 
-from client import chat
+from client import chat, post
+from forms import CHAT, MESSAGES
 from harness import E2E, ROOT, poll
-from upstream import Status, answer
+from upstream import Status
 
 STUB = ROOT / "tests" / "e2e" / "e2b_stub.mjs"
 API_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
@@ -44,7 +45,8 @@ class Stub:
         self.certificate = certificate
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.noted, self.changed = [], threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         self.port = self.wait(lambda line: "up" in line)["up"]
 
     def _read(self):
@@ -58,6 +60,8 @@ class Stub:
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.wait(30)
+            self.reader.join()
+            self.process.stdout.close()
 
     @property
     def url(self):
@@ -124,21 +128,15 @@ class Script:
         self.count = 0
 
     def __call__(self, connection):
-        body = connection.request.json
-        last = body["messages"][-1]
-        if last["role"] == "tool":
-            turn = answer(last["content"].strip() or "nothing")
-        else:
-            kind, words = last["content"].split(" ", 1)
-            name, key = TOOLS[kind]
-            self.count += 1
-            turn = answer(calls=[(f"call_{self.count}", self.offered(body, name), {key: words} if key else json.loads(words))])
-        return Status(200, turn)
-
-    @staticmethod
-    def offered(body, name):
-        offered = [tool["function"]["name"] for tool in body["tools"]]
-        return next((one for one in offered if one.startswith(name)), name)
+        form = MESSAGES if connection.request.target.endswith("/messages") else CHAT
+        is_result, text = form.last(connection.request.json)
+        if is_result:
+            return Status(200, form.module.answer(text.strip() or "nothing"))
+        kind, words = text.split(" ", 1)
+        name, key = TOOLS[kind]
+        self.count += 1
+        call = (f"call_{self.count}", name, {key: words} if key else json.loads(words))
+        return Status(200, form.module.answer(calls=[call]))
 
 
 @unittest.skipUnless(shutil.which("node"), "THERE IS NO node: NOTHING WAS TESTED HERE")
@@ -180,6 +178,15 @@ class E2B(E2E):
         self.told.append(str(reply.fields) + str(reply.body))
         self.assertEqual(reply.status, 200, reply.body)
         return reply.text
+
+    def tell_messages(self, gateway, words, session):
+        """Likewise by Messages, whose code execution has a shell and an editor too."""
+        body = {"model": "mock", "max_tokens": 1000, "messages": [{"role": "user", "content": words}],
+                "tools": [{"type": "code_execution_20250825", "name": "code_execution"}], "metadata": {"session_id": session}}
+        reply = post(gateway, "/v1/messages", body)
+        self.told.append(str(reply.fields) + str(reply.body))
+        self.assertEqual(reply.status, 200, reply.body)
+        return reply.json["content"][-1]["text"]
 
     def python(self, gateway, source, session=None, **more):
         return self.tell(gateway, f"python {source}", session, **more)

@@ -116,21 +116,23 @@ const rich = [
   },
 ];
 
-// What lines that ask for something else do. Those that return true are not over yet.
+const GOES_ON = Symbol('goes on');
+
+// What lines that ask for something else do.
 const oddities = {
-  slow: (run) => { run.keepAlive(); return true; },
-  stubborn: (run) => { run.print('working\n'); run.keepAlive(); run.isStubborn = true; return true; },
+  slow: (run) => { run.keepAlive(); return GOES_ON; },
+  stubborn: (run) => { run.print('working\n'); run.keepAlive(); run.isStubborn = true; return GOES_ON; },
   flood(run) {
     const fill = () => {
       while (!run.response.destroyed && run.response.write(lineOf({ type: 'stdout', text: `${'x'.repeat(65535)}\n`, timestamp: STAMP })));
     };
     run.response.on('drain', fill);
     fill();
-    return true;
+    return GOES_ON;
   },
-  die(run) { run.print('so far\n'); setTimeout(() => endSandbox(run.sandbox, 'kill'), 20); return true; },
-  reset(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.resetAndDestroy(), 20); return true; },
-  cut(run) { run.print('so far\n'); run.response.end(); run.leave(); return true; },
+  die(run) { run.print('so far\n'); setTimeout(() => endSandbox(run.sandbox, 'kill'), 20); return GOES_ON; },
+  reset(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.resetAndDestroy(), 20); return GOES_ON; },
+  cut(run) { run.print('so far\n'); run.response.end(); run.leave(); return GOES_ON; },
   restarting(run) {
     run.context.variables.clear();
     run.context.count = 0;
@@ -153,15 +155,15 @@ const oddities = {
         run.end();
       }
     }, 1);
-    return true;
+    return GOES_ON;
   },
 };
 
 function work(run) {
   run.begin();
   const odd = oddities[run.code.startsWith('!') ? run.code.slice(1).trim() : ''];
-  const goesOn = odd ? odd(run) : run.python();
-  if (!goesOn) {
+  const outcome = odd ? odd(run) : run.python();
+  if (outcome !== GOES_ON) {
     run.end();
   }
 }
