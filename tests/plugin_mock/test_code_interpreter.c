@@ -143,6 +143,8 @@ static void the_note_of_a_restart_stands_on_a_line_of_its_own(void)
                  {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"a\\n[b]\"}", 0},
                  {SG_OUT_LOG_ERR, "x", 0},
                  {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0});
+    EXPECT_MODEL("[variables are gone]\n[no output]",
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"variables are gone\"}", 0});
     EXPECT_MODEL("[no output]", {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":7}", 0});
 }
 
