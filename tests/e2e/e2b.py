@@ -44,7 +44,7 @@ class Stub:
         command = ["node", str(STUB), *([str(certificate), str(key)] if certificate else [])]
         self.certificate = certificate
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.noted, self.changed = [], threading.Condition()
+        self.noted, self.changed, self.marks = [], threading.Condition(), 0
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.port = self.wait(lambda line: "up" in line)["up"]
@@ -70,16 +70,23 @@ class Stub:
     # ---- what it has seen ----
 
     def journal(self, *names):
-        """All lines that have one of these members; all lines where none is named."""
+        """All lines that have one of these members; all lines where none is named. What the stub has seen so far is there, also
+        where this process has not come to read it yet."""
+        if not self.process.stdin.closed:
+            self.marks += 1
+            mark = {"mark": self.marks}
+            self.ask("POST", "/_stub/note", mark)
+            self.wait(lambda line: line == mark)
         with self.changed:
-            return [line for line in self.noted if not names or any(name in line for name in names)]
+            return [line for line in self.noted if "mark" not in line and (not names or any(name in line for name in names))]
 
     def wait(self, fits, count=1):
         """The first line that fits, once so many do."""
         def found():
-            lines = [line for line in self.journal() if fits(line)]
+            with self.changed:
+                lines = [line for line in self.noted if fits(line)]
             return lines[count - 1:count]
-        return poll(found, lambda: f"{count} of a line of the stub's journal: {self.journal()[-8:]}")[0]
+        return poll(found, lambda: f"{count} of a line of the stub's journal: {self.noted[-8:]}")[0]
 
     def requests(self, path=r"", method=None):
         """Requests that reached it, by the path's beginning as an expression."""
@@ -92,7 +99,7 @@ class Stub:
         return [line["ended"] for line in self.journal("ended") if by in (None, line["by"])]
 
     def wait_ended(self, count):
-        poll(lambda: len(self.ended()) >= count, lambda: f"{count} ended, not {self.ended()}")
+        self.wait(lambda line: "ended" in line, count)
 
     # ---- steering ----
 

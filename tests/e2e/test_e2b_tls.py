@@ -32,14 +32,25 @@ class Tls(E2B):
         stub = self.stub(*make_certificate(self.folder))
         gateway = self.serve(stub, {"ca_file": None})
         self.assertEqual(self.python(gateway, "1", "s"), REFUSED)
-        self.assertRegex(gateway.wait_event("service_failed")["message"], "(?i)certificate|TLS")
+        self.assertRegex(gateway.wait_event("service_failed")["message"],
+                         r"^e2b \(box\): cannot make a sandbox: E2B's API cannot be trusted (?i:.*(certificate|TLS))")
         self.assertEqual(stub.journal("m"), [])
 
     def test_a_service_that_is_not_there(self):
         stub = self.stub(*make_certificate(self.folder))
         gateway = self.serve(stub, {"domain": "e2b.localhost:1"})
         self.assertEqual(self.python(gateway, "1", "s"), REFUSED)
-        self.assertRegex(gateway.wait_event("service_failed")["message"], r"E2B's API cannot be reached: cannot connect to api\.e2b\.localhost:1:")
+        self.assertRegex(gateway.wait_event("service_failed")["message"],
+                         r"^e2b \(box\): cannot make a sandbox: E2B's API cannot be reached: cannot connect to api\.e2b\.localhost:1:")
+        self.assertEqual(stub.journal("m"), [])
+
+    def test_a_domain_that_has_no_address(self):
+        stub = self.stub(*make_certificate(self.folder))
+        gateway = self.serve(stub, {"domain": "no-such-host.invalid"})
+        self.assertEqual(self.python(gateway, "1", "s"), REFUSED)
+        self.assertRegex(gateway.wait_event("service_failed")["message"],
+                         r"^e2b \(box\): cannot make a sandbox: E2B's API has no address \(check 'domain', 'api_url' and 'sandbox_url', "
+                         r"and the name server\): .*api\.no-such-host\.invalid")
         self.assertEqual(stub.journal("m"), [])
 
 

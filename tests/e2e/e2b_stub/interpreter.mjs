@@ -6,7 +6,11 @@
 //                  the context is restarted
 //     !flood       output without end
 //     !die         some output, then the sandbox ends
-//     !reset       some output, then a reset;  !cut: the stream just ends, without end_of_execution
+//     !reset       some output, then a reset;  !cut: the stream just ends, without end_of_execution;  !break: so does the
+//                  connection, amid the chunked answer
+//     !silent      some output, then nothing more, and the connection stays open;  !idle: likewise with keepalives, and the
+//                  interpreter is free for others
+//     !kept        end_of_execution comes, but the connection stays open
 //     !hang        never a status line
 //     !restarting  the interpreter's process ends, as by os._exit(): variables are gone
 //     !502 !404 !400 !500 !403 !429   the refusals that E2B's proxy and server give before they run anything
@@ -132,6 +136,10 @@ const oddities = {
   },
   die(run) { run.print('so far\n'); setTimeout(() => endSandbox(run.sandbox, 'kill'), 20); return GOES_ON; },
   reset(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.resetAndDestroy(), 20); return GOES_ON; },
+  break(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.end(), 20); return GOES_ON; },
+  silent(run) { run.print('so far\n'); return GOES_ON; },
+  idle(run) { run.print('so far\n'); run.keepAlive(); run.leave(); return GOES_ON; },
+  kept(run) { run.print('all\n'); run.say({ type: 'end_of_execution' }); run.leave(); return GOES_ON; },
   cut(run) { run.print('so far\n'); run.response.end(); run.leave(); return GOES_ON; },
   restarting(run) {
     run.context.variables.clear();
