@@ -190,7 +190,7 @@ static uint32_t unicode_take(const char **p, const char *end)
     return 0xFFFD; /* a half alone */
 }
 
-static char escaped_char(char c)
+char json_escaped(char c)
 {
     switch (c) {
     case 'b':
@@ -225,7 +225,7 @@ static size_t inside_decode(struct str inside, char *out)
         if (p[1] == 'u') {
             o += utf8_put(o, unicode_take(&p, end));
         } else {
-            *o++ = escaped_char(p[1]);
+            *o++ = json_escaped(p[1]);
             p += 2;
         }
     }

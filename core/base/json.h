@@ -85,6 +85,10 @@ struct str json_find_text(const struct json_member *members, size_t count, const
  * U+FFFD. May hold NUL (from \u0000). */
 struct str json_text_of(struct json_value string, struct arena *);
 
+/* The character that `c` stands for behind a backslash; itself where JSON gives it no other meaning. Not for `u`, which has
+ * digits behind it. */
+char json_escaped(char c);
+
 /* The exact integer of a checked number without fraction and exponent, within int64_t; false otherwise. */
 bool json_int_of(struct json_value number, int64_t *ret);
 

@@ -95,8 +95,7 @@ static struct str entry_definition(const struct tool_set *set, const struct tool
     return buf_to_arena(&both, arena);
 }
 
-static void entries_swap(struct body_edit *edit, const struct tool_set *set,
-                         const struct json_member *tools, bool remove)
+static void entries_swap(struct body_edit *edit, const struct tool_set *set, bool remove)
 {
     size_t count = set->entries_count;
     struct json_value *values = arena_get(edit->arena, (count + 1) * sizeof *values);
@@ -109,35 +108,34 @@ static void entries_swap(struct body_edit *edit, const struct tool_set *set,
             body_edit_value(edit, entry->value, entry_definition(set, entry, edit->arena));
         }
     }
-    splice_cut_elements(&edit->splice, edit->body->raw, tools->value, values, count, gone);
+    splice_cut_elements(&edit->splice, edit->body->raw, set->member->value, values, count, gone);
 }
 
 /* Our tools go, and with the last of them all that makes no sense without tools. */
 static void tools_remove(struct body_edit *edit, const struct tool_set *set,
-                         const struct json_member *tools, const char *const *gone_with_tools)
+                         const char *const *gone_with_tools)
 {
     edit->tools_left = tools_has_others(set);
     if (edit->tools_left) {
-        entries_swap(edit, set, tools, true);
+        entries_swap(edit, set, true);
         return;
     }
-    body_edit_cut(edit, tools);
+    body_edit_cut(edit, set->member);
     for (; *gone_with_tools != NULL; gone_with_tools++) {
         body_edit_cut(edit, json_find(edit->body->members, edit->body->count, *gone_with_tools));
     }
 }
 
-void body_edit_tools(struct body_edit *edit, const struct tool_set *set,
-                     const struct json_member *tools, bool remove,
+void body_edit_tools(struct body_edit *edit, const struct tool_set *set, bool remove,
                      const char *const *gone_with_tools)
 {
     if (remove) {
-        tools_remove(edit, set, tools, gone_with_tools);
+        tools_remove(edit, set, gone_with_tools);
         return;
     }
-    bool is_array = tools != NULL && tools->value.type == JSON_ARRAY;
+    bool is_array = set->member != NULL && set->member->value.type == JSON_ARRAY;
     if (is_array) {
-        entries_swap(edit, set, tools, false);
+        entries_swap(edit, set, false);
     }
     struct str more = appended_tools(set, edit->arena);
     if (more.len == 0) {
@@ -150,7 +148,7 @@ void body_edit_tools(struct body_edit *edit, const struct tool_set *set,
     }
     struct buf list = {0};
     (void)buf_printf(&list, "[%.*s]", (int)more.len - 1, more.data + 1); /* without its comma */
-    body_edit_set(edit, tools, "tools", buf_to_arena(&list, edit->arena));
+    body_edit_set(edit, set->member, "tools", buf_to_arena(&list, edit->arena));
 }
 
 /* ---- limits ---- */

@@ -32,8 +32,8 @@ struct str buf_to_arena(struct buf *text, struct arena *);
 
 /* The shown definitions in the place of the client's entries, and behind them those that the client did not name; or our
  * tools taken away. `gone_with_tools`: members that make no sense where no tool is left, ended by NULL. */
-void body_edit_tools(struct body_edit *, const struct tool_set *, const struct json_member *tools,
-                     bool remove, const char *const *gone_with_tools);
+void body_edit_tools(struct body_edit *, const struct tool_set *, bool remove,
+                     const char *const *gone_with_tools);
 
 /* What is left of a token limit of which so much was used; -1: no limit, or usage unknown. */
 int64_t tokens_left(const struct json_member *limit, int64_t used);

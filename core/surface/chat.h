@@ -22,7 +22,7 @@ struct chat_request {
     struct tool_set set;
     const struct surface_memory *memory;
     bool resumes; /* it continues an answer of ours, which left something that goes on */
-    const struct json_member *tools, *messages, *stream, *stream_options;
+    const struct json_member *messages, *stream, *stream_options;
     const struct json_member *search_options; /* that stand for a hosted tool of ours, or NULL */
     struct json_member *stream_option_members;
     size_t stream_option_count;

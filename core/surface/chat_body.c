@@ -18,8 +18,7 @@ static void tools_edit(struct chat *chat, const struct surface_turn_options *opt
     static const char *const gone_with_tools[] = {"parallel_tool_calls", NULL};
     const struct chat_request *request = &chat->request;
     body_edit_cut(edit, request->search_options);
-    body_edit_tools(edit, &request->set, request->tools, options->last && options->remove_tools,
-                    gone_with_tools);
+    body_edit_tools(edit, &request->set, options->last && options->remove_tools, gone_with_tools);
     openai_choice_edit(edit, &request->choice, &request->set, options, chat->call_made, false);
 }
 

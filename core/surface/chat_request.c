@@ -114,18 +114,16 @@ int chat_tools_read(struct chat_request *request, const struct surface_input *in
 {
     const struct json_text *body = input->body;
     *request = (struct chat_request){.body = body, .memory = input->memory};
-    tools_init(&request->set, input->offers, input->offers_count, arena);
-    request->tools = json_find(body->members, body->count, "tools");
+    tools_init(&request->set, input, arena);
     request->choice.member = json_find(body->members, body->count, "tool_choice");
     request->messages = json_find(body->members, body->count, "messages");
     if (input->offers_count == 0) {
         return SG_OK;
     }
-    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    int code = tools_read(&request->set, entry_read, request, arena, err);
     if (code != SG_OK) {
         return code;
     }
-    tools_mark_named(&request->set);
     search_options_mark(request);
     if (!refuses_tools(request)) {
         tools_mark_always(&request->set, openai_kinds);
@@ -175,13 +173,10 @@ int chat_request_read(struct chat_request *request, struct arena *arena, struct 
     static const struct tool_form form = {
         "{\"type\":\"function\",\"function\":{\"name\":", "parameters", "}"};
     CHECK(request->body != NULL);
-    const struct json_member *tools = request->tools;
-    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
-        tools->value.type != JSON_NULL) {
-        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
+    int code = tools_define(&request->set, &form, arena, err);
+    if (code == SG_OK) {
+        code = chat_messages_read(request, arena, err);
     }
-    tools_define(&request->set, &form, arena);
-    int code = chat_messages_read(request, arena, err);
     if (code == SG_OK) {
         code = options_read(request, arena, err);
     }

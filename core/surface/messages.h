@@ -43,7 +43,7 @@ struct messages_choice {
 struct messages_request {
     const struct json_text *body;
     struct tool_set set;
-    const struct json_member *tools, *messages, *stream, *container_member;
+    const struct json_member *messages, *stream, *container_member;
     struct messages_choice choice;
     bool wants_stream, parallel_off, holds_text;
     struct surface_container container;

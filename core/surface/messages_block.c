@@ -261,20 +261,7 @@ static char inner_next(const char **at, const char *end)
                         code[0] == 0 && code[1] < 0x80;
         return is_ascii ? (char)code[1] : 'x';
     }
-    switch (c) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return c;
-    }
+    return json_escaped(c);
 }
 
 static bool is_space(char c)

@@ -146,8 +146,7 @@ int messages_turn_request(struct surface_exchange *exchange,
         const struct splice_edit *one = &request->edits.edits[i];
         splice_add(&edit.splice, one->at, one->cut, one->put);
     }
-    body_edit_tools(&edit, &request->set, request->tools, options->last && options->remove_tools,
-                    gone_with_tools);
+    body_edit_tools(&edit, &request->set, options->last && options->remove_tools, gone_with_tools);
     messages_choice_edit(&edit, request, options, m->call_made);
     body_edit_cut(&edit, request->container_member);
     messages_edit(m, &edit, &more);

@@ -43,18 +43,16 @@ int messages_tools_read(struct messages_request *request, const struct surface_i
 {
     const struct json_text *body = input->body;
     *request = (struct messages_request){.body = body};
-    tools_init(&request->set, input->offers, input->offers_count, arena);
-    request->tools = json_find(body->members, body->count, "tools");
+    tools_init(&request->set, input, arena);
     request->choice.member = json_find(body->members, body->count, "tool_choice");
     request->messages = json_find(body->members, body->count, "messages");
     if (input->offers_count == 0) {
         return SG_OK;
     }
-    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    int code = tools_read(&request->set, entry_read, request, arena, err);
     if (code != SG_OK) {
         return code;
     }
-    tools_mark_named(&request->set);
     if (!messages_choice_refuses(request->choice.member)) {
         tools_mark_always(&request->set, messages_kinds_always(&request->set));
     }
@@ -181,30 +179,16 @@ static int thinking_read(struct messages_request *request, struct arena *arena,
     return code;
 }
 
-static int shape_check(const struct messages_request *request, struct sg_error *err)
-{
-    const struct json_member *tools = request->tools, *messages = request->messages;
-    if (messages == NULL || messages->value.type != JSON_ARRAY) {
-        return error_set_param(err, SG_E_INVALID, "messages", "messages must be an array");
-    }
-    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
-        tools->value.type != JSON_NULL) {
-        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
-    }
-    return SG_OK;
-}
-
 int messages_request_read(struct messages_request *request, struct arena *arena,
                           struct sg_error *err)
 {
     static const struct tool_form form = {"{\"name\":", "input_schema", ""};
     const struct json_text *body = request->body;
     CHECK(body != NULL);
-    int code = shape_check(request, err);
-    if (code != SG_OK) {
-        return code;
+    if (request->messages == NULL || request->messages->value.type != JSON_ARRAY) {
+        return error_set_param(err, SG_E_INVALID, "messages", "messages must be an array");
     }
-    tools_define(&request->set, &form, arena);
+    int code = tools_define(&request->set, &form, arena, err);
     request->stream = json_find(body->members, body->count, "stream");
     request->wants_stream = json_find_type(body->members, body->count, "stream", JSON_TRUE) != NULL;
     request->max_tokens = json_find(body->members, body->count, "max_tokens");

@@ -38,7 +38,7 @@ struct responses_request {
     const struct json_text *body;
     struct tool_set set;
     const struct surface_store *store;
-    const struct json_member *tools, *input, *stream, *include, *previous;
+    const struct json_member *input, *stream, *include, *previous;
     struct json_value container; /* of the hosted tool's entry; raw is empty where it has none */
     struct tool_choice choice;
     bool wants_stream, parallel_off, asks_for_reasoning;

@@ -22,8 +22,7 @@ static void tools_edit(struct responses *r, const struct surface_turn_options *o
 {
     static const char *const gone_with_tools[] = {"parallel_tool_calls", NULL};
     const struct responses_request *request = &r->request;
-    body_edit_tools(edit, &request->set, request->tools, options->last && options->remove_tools,
-                    gone_with_tools);
+    body_edit_tools(edit, &request->set, options->last && options->remove_tools, gone_with_tools);
     openai_choice_edit(edit, &request->choice, &request->set, options, r->call_made, true);
 }
 

@@ -132,8 +132,7 @@ void responses_request_init(struct responses_request *request, const struct surf
     *request = (struct responses_request){.body = input->body,
                                           .store = input->store,
                                           .asks_for_reasoning = input->asks_for_reasoning};
-    tools_init(&request->set, input->offers, input->offers_count, arena);
-    request->tools = body_find(request, "tools");
+    tools_init(&request->set, input, arena);
     request->choice.member = body_find(request, "tool_choice");
     request->input = body_find(request, "input");
     request->include = body_find(request, "include");
@@ -146,11 +145,10 @@ void responses_request_init(struct responses_request *request, const struct surf
 int responses_tools_read(struct responses_request *request, struct arena *arena,
                          struct sg_error *err)
 {
-    int code = tools_read(&request->set, request->tools, entry_read, request, arena, err);
+    int code = tools_read(&request->set, entry_read, request, arena, err);
     if (code != SG_OK) {
         return code;
     }
-    tools_mark_named(&request->set);
     if (!refuses_tools(request)) {
         tools_mark_always(&request->set, openai_kinds);
     }
@@ -215,11 +213,7 @@ static int calls_max_read(struct responses_request *request, struct sg_error *er
 
 static int shapes_check(const struct responses_request *request, struct sg_error *err)
 {
-    const struct json_member *tools = request->tools, *input = request->input;
-    if (tools_appends(&request->set) && tools != NULL && tools->value.type != JSON_ARRAY &&
-        tools->value.type != JSON_NULL) {
-        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
-    }
+    const struct json_member *input = request->input;
     if (input != NULL && input->value.type != JSON_STRING && input->value.type != JSON_ARRAY &&
         input->value.type != JSON_NULL) {
         return error_set_param(err, SG_E_INVALID, "input", "input must be a string or an array");
@@ -250,13 +244,15 @@ int responses_request_read(struct responses_request *request, struct arena *aren
     CHECK(request->body != NULL);
     int code = state_check(request, err);
     if (code == SG_OK) {
+        code = tools_define(&request->set, &form, arena, err);
+    }
+    if (code == SG_OK) {
         code = shapes_check(request, err);
     }
     if (code == SG_OK) {
         code = calls_max_read(request, err);
     }
     if (code == SG_OK) {
-        tools_define(&request->set, &form, arena);
         options_read(request);
         code = format_read(request, arena, err);
     }

@@ -8,11 +8,12 @@
 
 #define FUNCTIONS STR("functions.")
 
-void tools_init(struct tool_set *set, const struct surface_offer *offers, size_t count,
-                struct arena *arena)
+void tools_init(struct tool_set *set, const struct surface_input *input, struct arena *arena)
 {
-    *set = (struct tool_set){.offers = offers, .offers_count = count};
-    set->shown = arena_get(arena, (count + 1) * sizeof *set->shown);
+    const struct json_text *body = input->body;
+    *set = (struct tool_set){.offers = input->offers, .offers_count = input->offers_count};
+    set->member = json_find(body->members, body->count, "tools");
+    set->shown = arena_get(arena, (set->offers_count + 1) * sizeof *set->shown);
 }
 
 static int entries_list(struct tool_set *set, struct json_value array, struct arena *arena,
@@ -36,29 +37,6 @@ static int entries_list(struct tool_set *set, struct json_value array, struct ar
     return SG_OK;
 }
 
-int tools_read(struct tool_set *set, const struct json_member *tools,
-               int (*read)(const struct tool_read *, struct sg_error *), void *context,
-               struct arena *arena, struct sg_error *err)
-{
-    if (tools == NULL || tools->value.type != JSON_ARRAY) {
-        return SG_OK;
-    }
-    int code = entries_list(set, tools->value, arena, err);
-    for (size_t i = 0; code == SG_OK && i < set->entries_count; i++) {
-        char where[48];
-        struct json_member *members = NULL;
-        struct tool_read one = {context, &set->entries[i], where, NULL, 0, arena};
-        if (one.entry->value.type != JSON_OBJECT) {
-            continue;
-        }
-        (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
-        code = json_members(one.entry->value, where, arena, &members, &one.count, err);
-        one.members = members;
-        code = code == SG_OK ? read(&one, err) : code;
-    }
-    return code;
-}
-
 int tools_offer_for(const struct tool_set *set, struct str hosted)
 {
     for (size_t i = 0; i < set->offers_count && hosted.len > 0; i++) {
@@ -80,13 +58,38 @@ static bool offer_show(struct tool_set *set, int offer)
     return true;
 }
 
-void tools_mark_named(struct tool_set *set)
+static void entries_mark(struct tool_set *set)
 {
     for (size_t i = 0; i < set->entries_count; i++) {
         struct tool_entry *entry = &set->entries[i];
         entry->first = offer_show(set, entry->offer);
         entry->also_first = offer_show(set, entry->also);
     }
+}
+
+int tools_read(struct tool_set *set, int (*read)(const struct tool_read *, struct sg_error *),
+               void *context, struct arena *arena, struct sg_error *err)
+{
+    if (set->member == NULL || set->member->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    int code = entries_list(set, set->member->value, arena, err);
+    for (size_t i = 0; code == SG_OK && i < set->entries_count; i++) {
+        char where[48];
+        struct json_member *members = NULL;
+        struct tool_read one = {context, &set->entries[i], where, NULL, 0, arena};
+        if (one.entry->value.type != JSON_OBJECT) {
+            continue;
+        }
+        (void)snprintf(where, sizeof where, "tools[%zu]", i); /* fits */
+        code = json_members(one.entry->value, where, arena, &members, &one.count, err);
+        one.members = members;
+        code = code == SG_OK ? read(&one, err) : code;
+    }
+    if (code == SG_OK) {
+        entries_mark(set);
+    }
+    return code;
 }
 
 void tools_append(struct tool_set *set, size_t offer)
@@ -185,8 +188,14 @@ static struct str definition_make(const struct surface_offer *offer, struct str 
     return (struct str){check_alloc(arena_copy(arena, buf_str(&out))), out.len};
 }
 
-void tools_define(struct tool_set *set, const struct tool_form *form, struct arena *arena)
+int tools_define(struct tool_set *set, const struct tool_form *form, struct arena *arena,
+                 struct sg_error *err)
 {
+    const struct json_member *tools = set->member;
+    if (tools_appends(set) && tools != NULL && tools->value.type != JSON_ARRAY &&
+        tools->value.type != JSON_NULL) {
+        return error_set_param(err, SG_E_INVALID, "tools", "tools must be an array");
+    }
     for (size_t i = 0; i < set->offers_count; i++) {
         struct tool_offer *shown = &set->shown[i];
         if (shown->shown) {
@@ -195,6 +204,7 @@ void tools_define(struct tool_set *set, const struct tool_form *form, struct are
                                                 tools_cache_control(set, i), form, arena);
         }
     }
+    return SG_OK;
 }
 
 struct str tools_cache_control(const struct tool_set *set, size_t offer)

@@ -27,34 +27,33 @@ struct tool_entry { /* an element of the client's `tools` */
 struct tool_set {
     const struct surface_offer *offers; /* borrowed */
     size_t offers_count;
-    struct tool_offer *shown; /* one for each offer */
+    const struct json_member *member; /* the client's `tools`; NULL: none */
+    struct tool_offer *shown;         /* one for each offer */
     struct tool_entry *entries;
     size_t entries_count;
     bool names_hosted; /* an offer is shown */
 };
 
-void tools_init(struct tool_set *, const struct surface_offer *, size_t count, struct arena *);
+/* Nothing is read or shown yet. */
+void tools_init(struct tool_set *, const struct surface_input *, struct arena *);
 
 struct tool_read { /* one entry, for the surface to say what it is */
     void *context;
-    struct tool_entry *entry; /* the client's own as yet */
+    struct tool_entry *entry; /* the client's own as yet; `offer` and `also` say whose it is */
     const char *where;        /* "tools[2]" */
     const struct json_member *members;
     size_t count;
     struct arena *arena;
 };
 
-/* Lists the elements of the client's `tools`, and gives `read` each that is an object. NULL, or no array: there are none.
- * Fails on more than LIMIT_TOOLS, and on duplicates in an entry. */
-int tools_read(struct tool_set *, const struct json_member *tools,
-               int (*read)(const struct tool_read *, struct sg_error *), void *context,
-               struct arena *, struct sg_error *err);
+/* Lists the elements of the client's `tools`, and gives `read` each that is an object; an offer that answers some is shown
+ * in the place of the first. No `tools`, or no array: there are none. Fails on more than LIMIT_TOOLS, and on duplicates
+ * in an entry. */
+int tools_read(struct tool_set *, int (*read)(const struct tool_read *, struct sg_error *),
+               void *context, struct arena *, struct sg_error *err);
 
 /* The offer for a hosted kind ("code_interpreter"); -1: none. */
 int tools_offer_for(const struct tool_set *, struct str hosted);
-
-/* Once the surface has set `offer` of the entries: their offers are shown in the place of the first. */
-void tools_mark_named(struct tool_set *);
 
 /* Shows offers that are made whether the client names them or not: those of the kinds listed (ended by NULL), unless the
  * kind is shown already, and those without a kind. */
@@ -67,8 +66,8 @@ struct tool_form { /* a function as the surface writes it: open NAME …, schema
     const char *open, *schema, *close;
 };
 /* Gives each shown offer a name that neither the client nor another offer has (its own, or the first of NAME_2, NAME_3 …
- * that is free), and writes its definition. */
-void tools_define(struct tool_set *, const struct tool_form *, struct arena *);
+ * that is free), and writes its definition. Fails where one is to be added to `tools` that are no array. */
+int tools_define(struct tool_set *, const struct tool_form *, struct arena *, struct sg_error *err);
 
 /* The raw cache_control of the first of its entries that has one; else empty. Of an entry that two offers answer it is
  * the second's, up to which all is cached then. */

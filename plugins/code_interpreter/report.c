@@ -351,8 +351,13 @@ static bool take_status(struct report *r, const char *data, size_t len)
     }
     if (json_string_is(found[0], "lost")) {
         keep_note(r, found[1]);
-    } else if (json_string_is(found[0], "memory") || json_string_is(found[0], "restarted")) {
+    } else if (json_string_is(found[0], "memory")) {
         put_note(r, found[1]);
+    } else if (json_string_is(found[0], "restarted")) {
+        bool is_first = r->total == r->noted;
+        put_note(r, found[1]);
+        report_puts(r, "\n"); /* the run's output may follow */
+        r->noted = is_first ? r->total : r->noted;
     }
     return true;
 }
@@ -452,7 +457,7 @@ int report_emit(struct report *r, const char *label, const char *message, struct
     len += copy_body(r, text + len);
     if (label != NULL) {
         len = copy_label(text, len, label, message);
-    } else if (r->total == 0) {
+    } else if (r->total == r->noted) {
         static const char nothing[] = "[no output]";
         memcpy(text + len, nothing, sizeof nothing - 1);
         len += sizeof nothing - 1;

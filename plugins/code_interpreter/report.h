@@ -13,6 +13,7 @@ struct report {
     size_t shown, half; /* the bound, and where the ring begins */
     size_t ring_at;     /* where the ring's next byte goes, from `half` on */
     uint64_t total;     /* bytes of text so far, kept or not */
+    uint64_t noted;     /* those of them at the beginning that are a note, and no output */
     char last;          /* the last of them */
     char partial[4];    /* the start of a character whose rest has not come */
     size_t partial_len;

@@ -404,6 +404,7 @@ static int request(struct e2b *e2b, struct sg_call *call, const struct sg_sandbo
                          .timeout_ms = left > 0 && left < longest ? left : longest};
     int code = exchange_api(e2b, call, &x, err);
     if (code != 0) {
+        (void)sg->fail(err, (enum sg_code)code, WHAT ": %s", sg->message(err)); /* code stays */
         return x.reply.failed_at <= SG_HTTP_NO_TLS ? code : lost(e2b, call, spec->label, code, err);
     }
     if (x.reply.status == 201 || x.reply.status == 200) {

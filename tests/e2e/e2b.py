@@ -14,9 +14,10 @@ import subprocess
 import threading
 import unittest
 
-from client import chat
+from client import chat, post
+from forms import CHAT, MESSAGES
 from harness import E2E, ROOT, poll
-from upstream import Status, answer
+from upstream import Status
 
 STUB = ROOT / "tests" / "e2e" / "e2b_stub.mjs"
 API_KEY = "e2b_" + "0123456789abcdef" * 2 + "01234567"
@@ -43,8 +44,9 @@ class Stub:
         command = ["node", str(STUB), *([str(certificate), str(key)] if certificate else [])]
         self.certificate = certificate
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.noted, self.changed = [], threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self.noted, self.changed, self.marks = [], threading.Condition(), 0
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         self.port = self.wait(lambda line: "up" in line)["up"]
 
     def _read(self):
@@ -58,6 +60,8 @@ class Stub:
         if not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.wait(30)
+            self.reader.join()
+            self.process.stdout.close()
 
     @property
     def url(self):
@@ -66,16 +70,23 @@ class Stub:
     # ---- what it has seen ----
 
     def journal(self, *names):
-        """All lines that have one of these members; all lines where none is named."""
+        """All lines that have one of these members; all lines where none is named. What the stub has seen so far is there, also
+        where this process has not come to read it yet."""
+        if not self.process.stdin.closed:
+            self.marks += 1
+            mark = {"mark": self.marks}
+            self.ask("POST", "/_stub/note", mark)
+            self.wait(lambda line: line == mark)
         with self.changed:
-            return [line for line in self.noted if not names or any(name in line for name in names)]
+            return [line for line in self.noted if "mark" not in line and (not names or any(name in line for name in names))]
 
     def wait(self, fits, count=1):
         """The first line that fits, once so many do."""
         def found():
-            lines = [line for line in self.journal() if fits(line)]
+            with self.changed:
+                lines = [line for line in self.noted if fits(line)]
             return lines[count - 1:count]
-        return poll(found, lambda: f"{count} of a line of the stub's journal: {self.journal()[-8:]}")[0]
+        return poll(found, lambda: f"{count} of a line of the stub's journal: {self.noted[-8:]}")[0]
 
     def requests(self, path=r"", method=None):
         """Requests that reached it, by the path's beginning as an expression."""
@@ -88,7 +99,7 @@ class Stub:
         return [line["ended"] for line in self.journal("ended") if by in (None, line["by"])]
 
     def wait_ended(self, count):
-        poll(lambda: len(self.ended()) >= count, lambda: f"{count} ended, not {self.ended()}")
+        self.wait(lambda line: "ended" in line, count)
 
     # ---- steering ----
 
@@ -124,21 +135,15 @@ class Script:
         self.count = 0
 
     def __call__(self, connection):
-        body = connection.request.json
-        last = body["messages"][-1]
-        if last["role"] == "tool":
-            turn = answer(last["content"].strip() or "nothing")
-        else:
-            kind, words = last["content"].split(" ", 1)
-            name, key = TOOLS[kind]
-            self.count += 1
-            turn = answer(calls=[(f"call_{self.count}", self.offered(body, name), {key: words} if key else json.loads(words))])
-        return Status(200, turn)
-
-    @staticmethod
-    def offered(body, name):
-        offered = [tool["function"]["name"] for tool in body["tools"]]
-        return next((one for one in offered if one.startswith(name)), name)
+        form = MESSAGES if connection.request.target.endswith("/messages") else CHAT
+        is_result, text = form.last(connection.request.json)
+        if is_result:
+            return Status(200, form.module.answer(text.strip() or "nothing"))
+        kind, words = text.split(" ", 1)
+        name, key = TOOLS[kind]
+        self.count += 1
+        call = (f"call_{self.count}", name, {key: words} if key else json.loads(words))
+        return Status(200, form.module.answer(calls=[call]))
 
 
 @unittest.skipUnless(shutil.which("node"), "THERE IS NO node: NOTHING WAS TESTED HERE")
@@ -180,6 +185,15 @@ class E2B(E2E):
         self.told.append(str(reply.fields) + str(reply.body))
         self.assertEqual(reply.status, 200, reply.body)
         return reply.text
+
+    def tell_messages(self, gateway, words, session):
+        """Likewise by Messages, whose code execution has a shell and an editor too."""
+        body = {"model": "mock", "max_tokens": 1000, "messages": [{"role": "user", "content": words}],
+                "tools": [{"type": "code_execution_20250825", "name": "code_execution"}], "metadata": {"session_id": session}}
+        reply = post(gateway, "/v1/messages", body)
+        self.told.append(str(reply.fields) + str(reply.body))
+        self.assertEqual(reply.status, 200, reply.body)
+        return reply.json["content"][-1]["text"]
 
     def python(self, gateway, source, session=None, **more):
         return self.tell(gateway, f"python {source}", session, **more)

@@ -4,11 +4,12 @@
 //     node e2b_stub.mjs [CERTIFICATE KEY]      https with the two files, else http; a free port of 127.0.0.1
 //
 // It ends with its standard input. On standard output one JSON line for what happens: {"up": PORT} first, then every request
-// {"m", "url", "host", "h": HEADERS, "body"}, {"made": ID}, {"ended": ID, "by": …}, {"closed": URL} where a client left before
-// its answer was whole, {"stub_error": …} for the stub's own mistakes.
+// {"m", "url", "host", "h": HEADERS, "body", "ms": when, by a clock that only goes on}, {"made": ID}, {"ended": ID, "by": …},
+// {"closed": URL} where a client left before its answer was whole, {"stub_error": …} for the stub's own mistakes.
 //
-// What goes wrong is scripted at run time (faults.mjs): POST /_stub/faults. GET /_stub/sandboxes lists what is there, POST
-// /_stub/kill ends sandboxes as E2B does at their timeout. Code and commands may also ask for a fault (interpreter.mjs, shell.mjs).
+// What goes wrong is scripted at run time (faults.mjs): POST /_stub/faults. GET /_stub/sandboxes lists what is there, with how
+// many contexts each has and in how many of them code ran; POST /_stub/kill ends sandboxes as E2B does at their timeout; what is
+// posted to /_stub/note becomes a line of the output. Code and commands may also ask for a fault (interpreter.mjs, shell.mjs).
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -24,13 +25,18 @@ function steer(request, response, body) {
   const asked = body.length ? JSON.parse(body) : {};
   if (request.url === '/_stub/faults') {
     addFaults(asked);
+  } else if (request.url === '/_stub/note') {
+    note(asked);
   } else if (request.url === '/_stub/kill') {
     for (const sandbox of [...sandboxes.values()]) {
       endSandbox(sandbox, 'kill');
     }
   }
   const fields = ['sandboxID', 'templateID', 'metadata', 'envVars', 'created', 'life', 'runs'];
-  const shown = [...sandboxes.values()].map((one) => Object.fromEntries(fields.map((name) => [name, one[name]])));
+  const shown = [...sandboxes.values()].map((one) => ({
+    ...Object.fromEntries(fields.map((name) => [name, one[name]])),
+    contexts: one.contexts.size, used: [...one.contexts.values()].filter((context) => context.count > 0).length,
+  }));
   json(response, 200, shown);
 }
 
@@ -76,7 +82,8 @@ function route(request, response, body) {
     return steer(request, response, body);
   }
   const url = new URL(request.url, 'http://stub');
-  note({ m: request.method, url: request.url, host: request.headers.host, h: request.headers, body: body.toString().slice(0, 4096) });
+  const text = body.toString().slice(0, 4096);
+  note({ m: request.method, url: request.url, host: request.headers.host, h: request.headers, body: text, ms: performance.now() });
   response.on('close', () => response.writableFinished || note({ closed: request.url }));
   const to = addressed(request);
   if (to) {

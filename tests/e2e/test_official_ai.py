@@ -3,9 +3,9 @@ sent: whole answers, streams, conversations that send back what was answered, th
 import messages_upstream
 import responses_upstream
 from harness import main
-from official import Official
+from official import Official, both
 
-APIS = ("responses", "messages", "shell", "chat")
+FORMS = {"responses": responses_upstream, "messages": messages_upstream, "shell": messages_upstream}
 NAMES = {"responses": "code_interpreter", "messages": "code_interpreter", "shell": "bash_code_execution"}
 
 
@@ -14,10 +14,9 @@ class OfficialAi(Official):
 
     def upstream_of(self, api, *texts, mixed=False):
         """One that calls the code tool, and where `mixed` the client's too, and then says each text."""
-        form = responses_upstream if api == "responses" else messages_upstream
-        arguments = {"command": "echo hello"} if api == "shell" else {"code": "print(6 * 7)"}
-        calls = [("call_a", NAMES[api], arguments)] + ([("call_b", "get_stock", {"part": "A-7"})] if mixed else [])
-        return self.upstream(form.streamed(calls=calls), *[form.streamed(text) for text in texts])
+        calls = both("call", NAMES[api], {"command": "echo hello"} if api == "shell" else None)
+        streamed = FORMS[api].streamed
+        return self.upstream(streamed(calls=calls if mixed else calls[:1]), *[streamed(text) for text in texts])
 
     def test_a_whole_answer(self):
         for api in ("responses", "messages"):
@@ -37,18 +36,16 @@ class OfficialAi(Official):
             with self.subTest(api):
                 upstream = self.upstream_of(api, "It is 42.", "Again: 42.")
                 self.node(self.serve(upstream), api, "conversation")
-                form = responses_upstream if api == "responses" else messages_upstream
                 body = upstream.requests[2].json
-                self.assertEqual([name for _, name, _ in form.calls_of(body)], [NAMES[api]])
-                self.assertEqual([text.strip() for _, text in form.results_of(body)], ["hello" if api == "shell" else "42"])
+                self.assertEqual([name for _, name, _ in FORMS[api].calls_of(body)], [NAMES[api]])
+                self.assertEqual([text for _, text in FORMS[api].results_of(body)], ["hello" if api == "shell" else "42"])
 
     def test_a_client_tool_beside_ours(self):
         for api in NAMES:
             with self.subTest(api):
                 upstream = self.upstream_of(api, "Stock 5 and 42.", mixed=True)
                 self.node(self.serve(upstream), api, "mixed")
-                form = responses_upstream if api == "responses" else messages_upstream
-                results = [text for _, text in form.results_of(upstream.requests[1].json)]
+                results = [text for _, text in FORMS[api].results_of(upstream.requests[1].json)]
                 self.assertEqual(len(results), 2)
                 self.assertIn("5 of A-7", results[1])
 

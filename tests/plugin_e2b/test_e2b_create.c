@@ -106,8 +106,8 @@ static void a_lost_answer_is_found_by_its_label_on_any_page_and_deleted(void)
     reply(&f, 200, "[" LISTED(ID, "sg-first") "]");
     reply(&f, 204, "");
     CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
-    expect_message(&f, "E2B's API broke off before it answered: api.e2b.app:443 closed the "
-                       "connection");
+    expect_message(&f, "cannot make a sandbox: E2B's API broke off before it answered: "
+                       "api.e2b.app:443 closed the connection");
     CU_ASSERT_EQUAL(f.call->requests_count, 4);
     expect_request(&f, 1, "GET", LIST);
     expect_request(&f, 2, "GET", LIST "&nextToken=Zm9v%2B%2F%3D");
@@ -272,7 +272,8 @@ static void what_never_reached_the_api_leaves_nothing_and_is_tried_once_more(voi
     call_reply(f.call, refused);
     call_reply(f.call, refused);
     CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
-    expect_message(&f, "E2B's API cannot be reached: cannot connect to api.e2b.app:443: refused");
+    expect_message(&f, "cannot make a sandbox: E2B's API cannot be reached: cannot connect to "
+                       "api.e2b.app:443: refused");
     CU_ASSERT_EQUAL(f.call->requests_count, 2);
     CU_ASSERT_EQUAL(f.call->slept_ms, 500);
     CU_ASSERT_PTR_NULL(f.e2b->orphans);
@@ -378,10 +379,14 @@ static void a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_mos
 
     next_call(&f);
     f.call->time_left_ms = 3000; /* less than is to be waited */
-    CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
     CU_ASSERT_EQUAL(f.call->requests_count, 0);
-    expect_message(&f, "E2B's API is not asked: E2B limits how often it is (429); it wants rest "
-                       "for 7 s, more than there is time; try again later");
+    expect_message(&f, "cannot make a sandbox: E2B's API is not asked: E2B limits how often it is "
+                       "(429); it wants rest for 7 s, more than there is time; try again later");
+    rate_limit(&f); /* but an end is asked for, once: a sandbox costs as long as it is there */
+    CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(f.call->requests_count, 1);
+    CU_ASSERT_STRING_EQUAL(f.call->requests[0].method, "DELETE");
     f.e2b->api_closed_until = 0;
     fixture_free(&f);
 }

@@ -4,7 +4,15 @@
 
 #include "upstream_fixture.h"
 
-static const char *surface; /* of the file's tests */
+struct form { /* how a surface writes what the tests ask for: members, types, and paths for at() */
+    const char *surface;
+    const char *parts, *end; /* of an answer: the list of what it says, and why it ended */
+    const char *call, *arguments;
+    const char *message, *text, *reasoning;
+    const char *delta_index, *delta_type; /* of an event */
+};
+
+static const struct form *form; /* of the file's tests */
 
 /* As much as fits. */
 static inline void append(char *text, size_t size, const char *more)
@@ -59,7 +67,7 @@ static inline const char *event_types(struct fixture *f)
 /* Expects a plain answer; to be deleted. */
 static inline cJSON *json_of(struct fixture *f, const char *request)
 {
-    CU_ASSERT_EQUAL_FATAL(turn_with(f, surface, request, false), 0);
+    CU_ASSERT_EQUAL_FATAL(turn_with(f, form->surface, request, false), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f->call, SG_OUT_HEAD),
                            "{\"status\": 200, \"headers\": {\"content-type\": "
                            "\"application/json\"}}");
@@ -70,7 +78,7 @@ static inline cJSON *json_of(struct fixture *f, const char *request)
 
 static inline void stream_of(struct fixture *f, const char *request)
 {
-    CU_ASSERT_EQUAL_FATAL(turn_with(f, surface, request, true), 0);
+    CU_ASSERT_EQUAL_FATAL(turn_with(f, form->surface, request, true), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f->call, SG_OUT_HEAD),
                            "{\"status\": 200, \"headers\": {\"content-type\": "
                            "\"text/event-stream\"}}");
@@ -101,10 +109,83 @@ static inline const char *at(const cJSON *tree, const char *path)
     return found;
 }
 
+/* An answer in short: "type: text|name(arguments)|…|end". Until it is asked again. */
+static inline const char *outline_of(const cJSON *answer)
+{
+    static char text[4096];
+    const cJSON *part;
+    text[0] = '\0';
+    cJSON_ArrayForEach(part, cJSON_GetObjectItem(answer, form->parts))
+    {
+        bool is_call = strcmp(at(part, "type"), form->call) == 0;
+        bool is_message = strcmp(at(part, "type"), form->message) == 0;
+        append(text, sizeof text, at(part, is_call ? "name" : "type"));
+        append(text, sizeof text, is_call ? "(" : ": ");
+        append(text, sizeof text,
+               at(part, is_call      ? form->arguments
+                        : is_message ? form->text
+                                     : form->reasoning));
+        append(text, sizeof text, is_call ? ")|" : "|");
+    }
+    append(text, sizeof text, at(answer, form->end));
+    return text;
+}
+
+static inline void expect(struct fixture *f, const char *request, const char *expected)
+{
+    cJSON *answer = json_of(f, request);
+    CU_ASSERT_STRING_EQUAL(outline_of(answer), expected);
+    cJSON_Delete(answer);
+}
+
+static inline void expect_new(const char *request, const char *expected)
+{
+    struct fixture f = fixture_new();
+    expect(&f, request, expected);
+    fixture_free(&f);
+}
+
+/* A turn that thinks, speaks, and calls twice, once with arguments that are no JSON. */
+static inline struct fixture scripted(void)
+{
+    struct fixture f = fixture_new();
+    config_add(plugin, f.config, "script", "reasoning", "hm, well", "text", "\xC3\xA4 so", "call",
+               "a", "arguments", "{not json", "calls", "b {\"x\": 1}", NULL);
+    return f;
+}
+
+/* What all deltas of a type come to in the part of this index; `path` leads to the text of one. */
+static inline const char *deltas_of(struct fixture *f, int index, const char *type,
+                                    const char *path)
+{
+    static char text[4096];
+    text[0] = '\0';
+    cJSON *event;
+    for (size_t i = 0; (event = event_at(f, i)) != NULL; i++) {
+        if (strcmp(at(event, form->delta_type), type) == 0 &&
+            atoi(at(event, form->delta_index)) == index) {
+            append(text, sizeof text, at(event, path));
+        }
+        cJSON_Delete(event);
+    }
+    return text;
+}
+
+/* A stream without end, which the client leaves after 20 pieces. */
+static inline struct fixture flood_of(const char *request)
+{
+    struct fixture f = fixture_new();
+    config_add(plugin, f.config, "script", "fault", "flood", NULL);
+    f.call->emits_max = 20;
+    f.call->emit_code = SG_E_CANCELLED;
+    CU_ASSERT_EQUAL(turn_with(&f, form->surface, request, true), SG_E_CANCELLED);
+    return f;
+}
+
 static inline void expect_refusal(struct fixture *f, const char *request, const char *param,
                                   const char *message)
 {
-    CU_ASSERT_EQUAL(turn_with(f, surface, request, false), 0);
+    CU_ASSERT_EQUAL(turn_with(f, form->surface, request, false), 0);
     CU_ASSERT_EQUAL(strncmp(call_text(f->call, SG_OUT_HEAD), "{\"status\": 400,", 15), 0);
     cJSON *answer = cJSON_Parse(call_text(f->call, SG_OUT_DATA));
     CU_ASSERT_STRING_EQUAL(at(answer, "error.type"), "invalid_request_error");

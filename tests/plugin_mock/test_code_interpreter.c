@@ -128,6 +128,26 @@ static void what_was_killed_for_its_memory_is_told_where_it_came(void)
     EXPECT_MODEL("[no output]", {SG_OUT_STATUS, "{\"state\":\"memory\",\"note\":7}", 0});
 }
 
+static void the_note_of_a_restart_stands_on_a_line_of_its_own(void)
+{
+    EXPECT_MODEL("[variables are gone]\n7",
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"variables are gone\"}", 0},
+                 {SG_OUT_LOG_OUT, "7", 0});
+    EXPECT_MODEL("so far\n[variables are gone]\n7", {SG_OUT_LOG_OUT, "so far", 0},
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"variables are gone\"}", 0},
+                 {SG_OUT_RESULT, "{\"text/plain\": \"7\"}", 0});
+    EXPECT_MODEL("[variables are gone]\n[exception] NameError",
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"variables are gone\"}", 0},
+                 {SG_OUT_EXCEPTION, "{\"name\":\"NameError\",\"value\":\"\"}", 0});
+    EXPECT_MODEL("[gone]\n[a?[b]]\nx", /* the loss of all stands first, and no note makes lines */
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"a\\n[b]\"}", 0},
+                 {SG_OUT_LOG_ERR, "x", 0},
+                 {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0});
+    EXPECT_MODEL("[variables are gone]\n[no output]",
+                 {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":\"variables are gone\"}", 0});
+    EXPECT_MODEL("[no output]", {SG_OUT_STATUS, "{\"state\":\"restarted\",\"note\":7}", 0});
+}
+
 static void what_was_killed_is_told_however_much_came_before(void)
 {
     static char flood[40000];
@@ -540,6 +560,7 @@ static const struct test tests[] = {
     TEST(a_long_traceback_keeps_its_end),
     TEST(the_loss_of_earlier_state_stands_first),
     TEST(what_was_killed_for_its_memory_is_told_where_it_came),
+    TEST(the_note_of_a_restart_stands_on_a_line_of_its_own),
     TEST(what_was_killed_is_told_however_much_came_before),
     TEST(the_description_promises_no_display_and_no_network),
     TEST(the_client_sees_all_events_as_they_came),

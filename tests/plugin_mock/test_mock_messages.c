@@ -2,6 +2,17 @@
  * strict. */
 #include "forms_fixture.h"
 
+static const struct form messages = {.surface = "messages",
+                                     .parts = "content",
+                                     .end = "stop_reason",
+                                     .call = "tool_use",
+                                     .arguments = "input",
+                                     .message = "text",
+                                     .text = "text",
+                                     .reasoning = "thinking",
+                                     .delta_index = "index",
+                                     .delta_type = "delta.type"};
+
 #define PLAIN_TOOL(name, parameter)                                                             \
     "{\"name\":\"" name "\",\"input_schema\":{\"type\":\"object\",\"properties\":{\"" parameter \
     "\":{\"type\":\"string\"}},\"required\":[\"" parameter "\"]}}"
@@ -16,45 +27,6 @@
 #define TOOL_RESULT(id, content) \
     "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":" content "}"
 #define WORD(word) "{\"type\":\"text\",\"text\":\"" word "\"}"
-
-/* "text: words|name(input)|…|stop reason" */
-static const char *content_of(const cJSON *message)
-{
-    static char text[4096];
-    const cJSON *block;
-    text[0] = '\0';
-    cJSON_ArrayForEach(block, cJSON_GetObjectItem(message, "content"))
-    {
-        if (strcmp(at(block, "type"), "tool_use") == 0) {
-            append(text, sizeof text, at(block, "name"));
-            append(text, sizeof text, "(");
-            append(text, sizeof text, at(block, "input"));
-            append(text, sizeof text, ")|");
-        } else {
-            const char *key = strcmp(at(block, "type"), "text") == 0 ? "text" : "thinking";
-            append(text, sizeof text, key);
-            append(text, sizeof text, ": ");
-            append(text, sizeof text, at(block, key));
-            append(text, sizeof text, "|");
-        }
-    }
-    append(text, sizeof text, at(message, "stop_reason"));
-    return text;
-}
-
-static void expect(struct fixture *f, const char *request, const char *expected)
-{
-    cJSON *message = json_of(f, request);
-    CU_ASSERT_STRING_EQUAL(content_of(message), expected);
-    cJSON_Delete(message);
-}
-
-static void expect_new(const char *request, const char *expected)
-{
-    struct fixture f = fixture_new();
-    expect(&f, request, expected);
-    fixture_free(&f);
-}
 
 #define CALLED_42 "code_execution({\"code\":\"print(6*7)\"})|tool_use"
 #define UNKNOWN "text: I cannot run code here, so I do not know the result.|end_turn"
@@ -135,32 +107,6 @@ static void the_token_limit_ends_it(void)
 
 /* ---- streams ---- */
 
-static struct fixture scripted(void)
-{
-    struct fixture f = fixture_new();
-    config_add(plugin, f.config, "script", "reasoning", "hm, well", "text", "\xC3\xA4 so", "call",
-               "a", "arguments", "{not json", "calls", "b {\"x\": 1}", NULL);
-    return f;
-}
-
-/* What the deltas of a block come to. */
-static const char *deltas_of(struct fixture *f, int index, const char *key)
-{
-    static char text[4096];
-    char path[64];
-    text[0] = '\0';
-    snprintf(path, sizeof path, "delta.%s", key);
-    cJSON *event;
-    for (size_t i = 0; (event = event_at(f, i)) != NULL; i++) {
-        if (strcmp(at(event, "type"), "content_block_delta") == 0 &&
-            atoi(at(event, "index")) == index && strcmp(at(event, path), "(absent)") != 0) {
-            append(text, sizeof text, at(event, path));
-        }
-        cJSON_Delete(event);
-    }
-    return text;
-}
-
 static void the_events_come_in_order_and_add_up(void)
 {
 #define BLOCK_EVENTS "content_block_start content_block_delta content_block_stop "
@@ -169,11 +115,13 @@ static void the_events_come_in_order_and_add_up(void)
     CU_ASSERT_STRING_EQUAL(event_types(&f),
                            "message_start " BLOCK_EVENTS BLOCK_EVENTS BLOCK_EVENTS BLOCK_EVENTS
                            "message_delta message_stop");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 0, "thinking"), "hm, well");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 0, "signature"), "signature-mock1");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 1, "text"), "\xC3\xA4 so");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 2, "partial_json"), "{not json");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 3, "partial_json"), "{\"x\": 1}");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 0, "thinking_delta", "delta.thinking"), "hm, well");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 0, "signature_delta", "delta.signature"),
+                           "signature-mock1");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 1, "text_delta", "delta.text"), "\xC3\xA4 so");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 2, "input_json_delta", "delta.partial_json"), "{not json");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 3, "input_json_delta", "delta.partial_json"),
+                           "{\"x\": 1}");
     fixture_free(&f);
 }
 
@@ -182,7 +130,7 @@ static void what_begins_and_ends_the_stream_is_that_of_a_plain_answer(void)
     struct fixture whole = scripted(), parts = scripted();
     cJSON *message = json_of(&whole, MESSAGES(ASK, ",\"stream\":null"));
     CU_ASSERT_STRING_EQUAL(
-        content_of(message),
+        outline_of(message),
         "thinking: hm, well|text: \xC3\xA4 so|a({not json)|b({\"x\":1})|tool_use");
     stream_of(&parts, MESSAGES(ASK, ",\"stream\":true"));
     cJSON *start = event_at(&parts, 0);
@@ -217,15 +165,10 @@ static void a_failure_in_a_stream_is_an_error_event(void)
 
 static void a_flood_is_text_without_end(void)
 {
-    struct fixture f = fixture_new();
-    config_add(plugin, f.config, "script", "fault", "flood", NULL);
-    f.call->emits_max = 20;
-    f.call->emit_code = SG_E_CANCELLED;
-    CU_ASSERT_EQUAL(turn_with(&f, surface, MESSAGES(ASK, ",\"stream\":true"), true),
-                    SG_E_CANCELLED);
+    struct fixture f = flood_of(MESSAGES(ASK, ",\"stream\":true"));
     CU_ASSERT_STRING_EQUAL(event_types(&f),
                            "message_start content_block_start content_block_delta");
-    CU_ASSERT_EQUAL(strncmp(deltas_of(&f, 0, "text"), "flood flood ", 12), 0);
+    CU_ASSERT_EQUAL(strncmp(deltas_of(&f, 0, "text_delta", "delta.text"), "flood flood ", 12), 0);
     fixture_free(&f);
 }
 
@@ -242,7 +185,7 @@ static void a_status_of_the_script_has_this_apis_error_body(void)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture f = fixture_new();
         config_add(plugin, f.config, "script", "status", cases[i].status, "text", "no", NULL);
-        CU_ASSERT_EQUAL(turn_with(&f, surface, MESSAGES(ASK, ""), false), 0);
+        CU_ASSERT_EQUAL(turn_with(&f, form->surface, MESSAGES(ASK, ""), false), 0);
         cJSON *body = cJSON_Parse(call_text(f.call, SG_OUT_DATA));
         CU_ASSERT_STRING_EQUAL(at(body, "type"), "error");
         CU_ASSERT_STRING_EQUAL(at(body, "error.type"), cases[i].type);
@@ -365,8 +308,7 @@ static void a_strict_server_names_what_it_refuses(void)
                   ""),
          "messages: `tool_use` ids must be unique"},
     };
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         expect_refusal(&f, cases[i][0], "(absent)", cases[i][1]);
     }
@@ -375,8 +317,7 @@ static void a_strict_server_names_what_it_refuses(void)
 
 static void a_strict_server_takes_what_is_right(void)
 {
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     expect(
         &f,
         MESSAGES(
@@ -411,6 +352,6 @@ static const struct test tests[] = {
 int main(int argc, char **argv)
 {
     plugin = host_load("mock")->plugins[2];
-    surface = "messages";
+    form = &messages;
     return run_tests("mock_messages", tests, COUNT_OF(tests), argc, argv);
 }

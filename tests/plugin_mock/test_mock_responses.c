@@ -2,6 +2,17 @@
  * strict. */
 #include "forms_fixture.h"
 
+static const struct form responses = {.surface = "responses",
+                                      .parts = "output",
+                                      .end = "status",
+                                      .call = "function_call",
+                                      .arguments = "arguments",
+                                      .message = "message",
+                                      .text = "content.0.text",
+                                      .reasoning = "summary.0.text",
+                                      .delta_index = "output_index",
+                                      .delta_type = "type"};
+
 #define FUNCTION(name, parameter)                                                       \
     "{\"type\":\"function\",\"name\":\"" name "\",\"parameters\":{\"type\":\"object\"," \
     "\"properties\":{\"" parameter "\":{\"type\":\"string\"}},\"required\":[\"" parameter "\"]}}"
@@ -11,45 +22,6 @@
     "{\"type\":\"function_call\",\"call_id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}"
 #define OUTPUT(id, text) \
     "{\"type\":\"function_call_output\",\"call_id\":\"" id "\",\"output\":" text "}"
-
-/* The output as "message: text|name(arguments)|…|status". */
-static const char *output_of(const cJSON *response)
-{
-    static char text[4096];
-    const cJSON *item;
-    text[0] = '\0';
-    cJSON_ArrayForEach(item, cJSON_GetObjectItem(response, "output"))
-    {
-        if (strcmp(at(item, "type"), "function_call") == 0) {
-            append(text, sizeof text, at(item, "name"));
-            append(text, sizeof text, "(");
-            append(text, sizeof text, at(item, "arguments"));
-            append(text, sizeof text, ")|");
-        } else {
-            bool is_message = strcmp(at(item, "type"), "message") == 0;
-            append(text, sizeof text, at(item, "type"));
-            append(text, sizeof text, ": ");
-            append(text, sizeof text, at(item, is_message ? "content.0.text" : "summary.0.text"));
-            append(text, sizeof text, "|");
-        }
-    }
-    append(text, sizeof text, at(response, "status"));
-    return text;
-}
-
-static void expect(struct fixture *f, const char *request, const char *expected)
-{
-    cJSON *response = json_of(f, request);
-    CU_ASSERT_STRING_EQUAL(output_of(response), expected);
-    cJSON_Delete(response);
-}
-
-static void expect_new(const char *request, const char *expected)
-{
-    struct fixture f = fixture_new();
-    expect(&f, request, expected);
-    fixture_free(&f);
-}
 
 #define CALLED_42 "code_interpreter({\"code\": \"print(6*7)\"})|completed"
 #define UNKNOWN "message: I cannot run code here, so I do not know the result.|completed"
@@ -146,7 +118,7 @@ static void the_token_limit_makes_it_incomplete(void)
 {
     struct fixture f = fixture_new();
     cJSON *response = json_of(&f, ITEMS(ASK, ",\"max_output_tokens\":2"));
-    CU_ASSERT_STRING_EQUAL(output_of(response), "message: I cannot|incomplete");
+    CU_ASSERT_STRING_EQUAL(outline_of(response), "message: I cannot|incomplete");
     CU_ASSERT_STRING_EQUAL(at(response, "incomplete_details.reason"), "max_output_tokens");
     CU_ASSERT_STRING_EQUAL(at(response, "output.0.status"), "incomplete");
     CU_ASSERT_STRING_EQUAL(at(response, "completed_at"), "null");
@@ -158,30 +130,6 @@ static void the_token_limit_makes_it_incomplete(void)
 }
 
 /* ---- streams ---- */
-
-static struct fixture scripted(void)
-{
-    struct fixture f = fixture_new();
-    config_add(plugin, f.config, "script", "reasoning", "hm, well", "text", "\xC3\xA4 so", "call",
-               "a", "arguments", "{not json", "calls", "b {\"x\": 1}", NULL);
-    return f;
-}
-
-/* All deltas of one kind in a row. */
-static const char *deltas_of(struct fixture *f, const char *type, int output_index)
-{
-    static char text[4096];
-    text[0] = '\0';
-    cJSON *event;
-    for (size_t i = 0; (event = event_at(f, i)) != NULL; i++) {
-        if (strcmp(at(event, "type"), type) == 0 &&
-            atoi(at(event, "output_index")) == output_index) {
-            append(text, sizeof text, at(event, "delta"));
-        }
-        cJSON_Delete(event);
-    }
-    return text;
-}
 
 static void the_events_come_in_order_and_add_up(void)
 {
@@ -199,10 +147,12 @@ static void the_events_come_in_order_and_add_up(void)
         "response.function_call_arguments.done response.output_item.done "
         "response.output_item.added response.function_call_arguments.delta "
         "response.function_call_arguments.done response.output_item.done response.completed");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, "response.reasoning_summary_text.delta", 0), "hm, well");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, "response.output_text.delta", 1), "\xC3\xA4 so");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, "response.function_call_arguments.delta", 2), "{not json");
-    CU_ASSERT_STRING_EQUAL(deltas_of(&f, "response.function_call_arguments.delta", 3),
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 0, "response.reasoning_summary_text.delta", "delta"),
+                           "hm, well");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 1, "response.output_text.delta", "delta"), "\xC3\xA4 so");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 2, "response.function_call_arguments.delta", "delta"),
+                           "{not json");
+    CU_ASSERT_STRING_EQUAL(deltas_of(&f, 3, "response.function_call_arguments.delta", "delta"),
                            "{\"x\": 1}");
     cJSON *event;
     for (size_t i = 0; (event = event_at(&f, i)) != NULL; i++) {
@@ -217,7 +167,7 @@ static void the_final_response_is_that_of_a_plain_answer(void)
     struct fixture whole = scripted(), parts = scripted();
     cJSON *response = json_of(&whole, ITEMS(ASK, ",\"stream\":null"));
     CU_ASSERT_STRING_EQUAL(
-        output_of(response),
+        outline_of(response),
         "reasoning: hm, well|message: \xC3\xA4 so|a({not json)|b({\"x\": 1})|completed");
     stream_of(&parts, ITEMS(ASK, ",\"stream\":true"));
     cJSON *last = event_at(&parts, call_count(parts.call, SG_OUT_DATA) - 1);
@@ -279,11 +229,7 @@ static void a_failure_in_a_stream_is_an_error_event_and_a_failed_response(void)
 
 static void a_flood_is_text_events_that_count_on(void)
 {
-    struct fixture f = fixture_new();
-    config_add(plugin, f.config, "script", "fault", "flood", NULL);
-    f.call->emits_max = 20;
-    f.call->emit_code = SG_E_CANCELLED;
-    CU_ASSERT_EQUAL(turn_with(&f, surface, ITEMS(ASK, ",\"stream\":true"), true), SG_E_CANCELLED);
+    struct fixture f = flood_of(ITEMS(ASK, ",\"stream\":true"));
     CU_ASSERT_STRING_EQUAL(event_types(&f), "response.created response.in_progress "
                                             "response.output_item.added "
                                             "response.content_part.added "
@@ -299,7 +245,7 @@ static void a_status_of_the_script_has_the_openai_error_body(void)
 {
     struct fixture f = fixture_new();
     config_add(plugin, f.config, "script", "status", "429", "text", "slow down", NULL);
-    CU_ASSERT_EQUAL(turn_with(&f, surface, ITEMS(ASK, ""), false), 0);
+    CU_ASSERT_EQUAL(turn_with(&f, form->surface, ITEMS(ASK, ""), false), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_DATA),
                            "{\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\","
                            "\"param\":null,\"code\":\"rate_limit_exceeded\"}}");
@@ -405,8 +351,7 @@ static void a_strict_server_names_what_it_refuses(void)
         {ITEMS("{\"type\":\"reasoning\",\"id\":\"rs_1\"}", ""), "input[0].summary",
          "Missing required parameter: 'input[0].summary'."},
     };
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         expect_refusal(&f, cases[i].request, cases[i].param, cases[i].message);
     }
@@ -415,8 +360,7 @@ static void a_strict_server_names_what_it_refuses(void)
 
 static void a_strict_server_takes_what_is_right(void)
 {
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     expect(&f,
            ITEMS(ASK ",{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[]}," CALL(
                      "c1") "," CALL("c2") "," OUTPUT("c2", "\"x\"") "," OUTPUT("c1", "[]"),
@@ -447,6 +391,6 @@ static const struct test tests[] = {
 int main(int argc, char **argv)
 {
     plugin = host_load("mock")->plugins[2];
-    surface = "responses";
+    form = &responses;
     return run_tests("mock_responses", tests, COUNT_OF(tests), argc, argv);
 }

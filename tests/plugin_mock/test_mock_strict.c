@@ -120,8 +120,7 @@ static void a_strict_server_names_what_it_refuses(void)
          "Unknown parameter: 'metadata.litellm_call_id'."},
         {REQUEST(ASK, ",\"metadata\":[]"), "metadata", "'metadata' must be an object."},
     };
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         expect_refusal(&f, cases[i].request, cases[i].param, cases[i].message);
     }
@@ -130,8 +129,7 @@ static void a_strict_server_names_what_it_refuses(void)
 
 static void a_strict_server_takes_what_is_right(void)
 {
-    struct fixture f = fixture_new();
-    config_set(plugin, f.config, "strict", "true");
+    struct fixture f = fixture_strict();
     expect_json(&f,
                 REQUEST(ASK "," CALLED "," RESULT,
                         ",\"tools\":[" CODE_TOOL

@@ -20,6 +20,13 @@ static inline struct fixture fixture_new(void)
     return (struct fixture){.config = config_new(plugin), .call = call_new()};
 }
 
+static inline struct fixture fixture_strict(void)
+{
+    struct fixture f = fixture_new();
+    config_set(plugin, f.config, "strict", "true");
+    return f;
+}
+
 static inline int turn_with(struct fixture *f, const char *surface, const char *json, bool stream)
 {
     if (f->self == NULL) {

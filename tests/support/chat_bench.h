@@ -1,14 +1,15 @@
-/* Drives the chat surface as the gateway does, and reads the client's stream as a strict client library does. Streams are
- * fed in pieces of `piece` bytes (0: whole). */
+/* Drives the chat surface as the gateway does, and reads the client's stream as a strict client library does. */
 #ifndef TESTS_SUPPORT_CHAT_BENCH_H
 #define TESTS_SUPPORT_CHAT_BENCH_H
 
-#include "cunit_main.h"
-#include "surface/surface.h"
+#define BENCH_SURFACE surface_chat
+#define BENCH_OFFERS                                   \
+    OFFER("code_interpreter", "Runs Python.", "code"), \
+        OFFER("web_search", "Searches the web.", "query")
+#define BENCH_CONTAINER "cntr_1"
+#include "surface_bench.h"
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define BENCH_HEAD \
     "\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"created\":11,\"model\":\"m-1\""
@@ -35,173 +36,22 @@
 #define OWN_TOOL                                                                            \
     "{\"type\":\"function\",\"function\":{\"name\":\"get_stock\",\"parameters\":{\"type\":" \
     "\"object\"}}}"
-#define CODE_DEFINITION                                                                        \
-    "{\"type\":\"function\",\"function\":{\"name\":\"code_interpreter\",\"description\":"      \
-    "\"Runs Python.\",\"parameters\":{\"type\":\"object\",\"properties\":{\"code\":{\"type\":" \
-    "\"string\"}},\"required\":[\"code\"]}}}"
+#define CODE_DEFINITION                                                                   \
+    "{\"type\":\"function\",\"function\":{\"name\":\"code_interpreter\",\"description\":" \
+    "\"Runs Python.\",\"parameters\":" SCHEMA("code") "}}"
 #define USER "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
-
-struct bench {
-    size_t piece;
-    bool upstream_plain; /* turns are asked for without a stream */
-    struct arena *arena;
-    struct json_text body;
-    struct surface_offer offers[3];
-    size_t offers_count;
-    const struct surface_memory *memory;
-    bool usage_last;
-    struct surface_exchange *exchange;
-    struct surface_turn turn;
-    struct buf request, out;
-    struct sg_error err;
-};
-
-static inline struct bench bench_new(size_t piece)
-{
-    struct bench b = {.piece = piece, .arena = arena_new(0), .offers_count = 2};
-    b.offers[0] = (struct surface_offer){
-        .hosted = STR("code_interpreter"),
-        .name = STR("code_interpreter"),
-        .description = STR("Runs Python."),
-        .parameters = STR("{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\"}},"
-                          "\"required\":[\"code\"]}")};
-    b.offers[1] = (struct surface_offer){
-        .hosted = STR("web_search"),
-        .name = STR("web_search"),
-        .description = STR("Searches the web."),
-        .parameters = STR("{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\"}},"
-                          "\"required\":[\"query\"]}")};
-    return b;
-}
-
-static inline void bench_clear(struct bench *b)
-{
-    surface_chat.free(b->exchange);
-    buf_clear(&b->request);
-    buf_clear(&b->out);
-    arena_free(b->arena);
-}
-#define BENCH_CLEANUP __attribute__((cleanup(bench_clear)))
-
-static inline void bench_scan(struct bench *b, const char *body)
-{
-    char *copy = arena_copy(b->arena, str_of(body));
-    CU_ASSERT_EQUAL_FATAL(json_scan(str_of(copy), b->arena, &b->body, &b->err), SG_OK);
-}
-
-static inline struct surface_input bench_input(struct bench *b)
-{
-    return (struct surface_input){.body = &b->body,
-                                  .offers = b->offers,
-                                  .offers_count = b->offers_count,
-                                  .memory = b->memory,
-                                  .usage_last = b->usage_last,
-                                  .answer_id = "0123456789abcdef0123456789abcdef"};
-}
-
-static inline bool bench_looks_for(struct bench *b, const char *body)
-{
-    bool ret = false;
-    bench_scan(b, body);
-    struct surface_input input = bench_input(b);
-    CU_ASSERT_EQUAL(surface_chat.looks_for(&input, b->arena, &ret, &b->err), SG_OK);
-    return ret;
-}
-
-static inline int bench_try_open(struct bench *b, const char *body)
-{
-    bench_scan(b, body);
-    struct surface_input input = bench_input(b);
-    return surface_chat.open(&input, b->arena, &b->exchange, &b->err);
-}
-
-static inline void bench_open(struct bench *b, const char *body)
-{
-    CU_ASSERT_EQUAL_FATAL(bench_try_open(b, body), SG_OK);
-}
-
-/* The body of the next turn; checked to be good JSON. */
-static inline const char *bench_request_with(struct bench *b, struct surface_turn_options options)
-{
-    buf_reset(&b->request);
-    CU_ASSERT_EQUAL_FATAL(surface_chat.turn_request(b->exchange, &options, &b->request, &b->err),
-                          SG_OK);
-    struct arena *scratch = arena_new(0);
-    struct json_text text;
-    struct sg_error err = {0};
-    CU_ASSERT_EQUAL(json_scan(buf_str(&b->request), scratch, &text, &err), SG_OK);
-    arena_free(scratch);
-    return b->request.data;
-}
+#define STREAM_BODY \
+    "{\"model\":\"m\",\"stream\":true," USER ",\"tools\":[" CODE_TOOL "," OWN_TOOL "]}"
 
 static inline const char *bench_request(struct bench *b)
 {
     return bench_request_with(b, (struct surface_turn_options){.stream = false});
 }
 
-static inline int bench_try_turn(struct bench *b, bool is_stream, const char *text)
-{
-    surface_chat.turn_begin(b->exchange, is_stream);
-    struct str rest = str_of(text);
-    while (rest.len > 0) {
-        size_t len = b->piece == 0 || b->piece > rest.len ? rest.len : b->piece;
-        char *exact = malloc(len); /* so that reading past a piece is seen */
-        memcpy(exact, rest.data, len);
-        int code = surface_chat.turn_feed(b->exchange, (struct str){exact, len}, &b->out, &b->err);
-        free(exact);
-        if (code != SG_OK) {
-            return code;
-        }
-        rest = (struct str){rest.data + len, rest.len - len};
-    }
-    return surface_chat.turn_end(b->exchange, &b->out, &b->turn, &b->err);
-}
-
-static inline void bench_turn(struct bench *b, const char *sse)
-{
-    int code = bench_try_turn(b, true, sse);
-    CU_ASSERT_EQUAL(code, SG_OK);
-    if (code != SG_OK) {
-        fprintf(stderr, "%s\n", b->err.message);
-    }
-}
-
-static inline void bench_plain_turn(struct bench *b, const char *json)
-{
-    int code = bench_try_turn(b, false, json);
-    CU_ASSERT_EQUAL(code, SG_OK);
-    if (code != SG_OK) {
-        fprintf(stderr, "%s\n", b->err.message);
-    }
-}
-
-static inline void bench_result(struct bench *b, size_t call, const char *text)
-{
-    struct surface_output output = {SG_OUT_LOG_OUT, str_of(text)};
-    struct surface_result result = {.status = SURFACE_CALL_COMPLETED,
-                                    .model_text = str_of(text),
-                                    .container_id = STR("cntr_1"),
-                                    .outputs = &output,
-                                    .outputs_count = 1};
-    surface_chat.call_begin(b->exchange, call, result.container_id, &b->out);
-    surface_chat.call_end(b->exchange, call, &result, &b->out);
-}
-
 static inline const char *bench_finish(struct bench *b, const char *closing)
 {
-    CU_ASSERT_EQUAL(surface_chat.finish(b->exchange, str_of(closing), &b->out, &b->err), SG_OK);
+    bench_end(b, closing);
     return b->out.data;
-}
-
-/* 32 random digits behind a mark of ours as zeros, so that two runs compare. */
-static inline void bench_plain_ids(char *text)
-{
-    for (char *p = text; p != NULL && (p = strstr(p, "_sg")) != NULL;) {
-        p += 3;
-        for (size_t i = 0; i < 32 && p[i] != '\0' && p[i] != '"'; i++) {
-            p[i] = '0';
-        }
-    }
 }
 
 /* ---- the client's side ---- */
@@ -347,23 +197,18 @@ static inline struct seen seen_read(const struct buf *out)
     return s;
 }
 
-/* Runs a scenario with whole events, single bytes and odd pieces: what goes up and down is the same. */
-static inline void in_any_pieces(void (*scenario)(struct bench *))
+/* Expects a whole answer: its text, its calls as seen_calls() writes them, its finish. */
+static inline void expect_seen(struct bench *b, const char *text, const char *calls,
+                               const char *finish)
 {
-    static const size_t pieces[] = {0, 1, 7, 64};
-    struct buf first = {0};
-    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        struct bench b = bench_new(pieces[i]);
-        scenario(&b);
-        bench_plain_ids(b.out.data);
-        if (i == 0) {
-            buf_append_str(&first, buf_str(&b.out));
-        } else {
-            CU_ASSERT_TRUE(str_eq(buf_str(&first), buf_str(&b.out)));
-        }
-        bench_clear(&b);
-    }
-    buf_clear(&first);
+    SEEN_CLEANUP struct seen s = seen_read(&b->out);
+    CU_ASSERT_STRING_EQUAL(s.text.data, text);
+    CU_ASSERT_STRING_EQUAL(s.calls.data, calls);
+    CU_ASSERT_STRING_EQUAL(s.finish, finish);
+    CU_ASSERT_EQUAL(s.roles, 1);
+    CU_ASSERT_EQUAL(s.finishes, 1);
+    CU_ASSERT_EQUAL(s.dones, 1);
+    CU_ASSERT_EQUAL(s.errors, 0);
 }
 
 #endif

@@ -1,11 +1,15 @@
-/* Drives the responses surface as the gateway does. Streams are fed in pieces of `piece` bytes (0: whole); what the client
- * gets of a stream is read by the strict checker. */
+/* Drives the responses surface as the gateway does. What the client gets of a stream is read by the strict
+ * checker. */
 #ifndef TESTS_SUPPORT_RESPONSES_BENCH_H
 #define TESTS_SUPPORT_RESPONSES_BENCH_H
 
-#include "base/check.h"
+#define BENCH_SURFACE surface_responses
+#define BENCH_OFFERS                                   \
+    OFFER("code_interpreter", "Runs Python.", "code"), \
+        OFFER("web_search", "Searches the web.", "query")
+#define BENCH_CONTAINER "cntr_1"
 #include "responses_checker.h"
-#include "surface/surface.h"
+#include "surface_bench.h"
 
 /* ---- what an upstream says ---- */
 
@@ -79,8 +83,7 @@
     "{\"type\":\"function\",\"name\":\"get_stock\",\"parameters\":{\"type\":\"object\"}}"
 #define CODE_DEFINITION                                                                      \
     "{\"type\":\"function\",\"name\":\"code_interpreter\",\"description\":\"Runs Python.\"," \
-    "\"parameters\":{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\"}},"   \
-    "\"required\":[\"code\"]},\"strict\":false}"
+    "\"parameters\":" SCHEMA("code") ",\"strict\":false}"
 #define WITH_OUTPUTS "\"include\":[\"code_interpreter_call.outputs\"]"
 #define STREAM_BODY                                                                            \
     "{\"model\":\"m\",\"stream\":true,\"input\":\"hi\"," WITH_OUTPUTS ",\"tools\":[" CODE_TOOL \
@@ -154,180 +157,14 @@ static inline void bench_store_clear(struct bench_store *s)
 
 /* ---- the bench ---- */
 
-struct bench {
-    size_t piece;
-    struct arena *arena;
-    struct json_text body;
-    struct surface_offer offers[3];
-    size_t offers_count;
-    const struct surface_store *store;
-    const char *container, *answer_id;
-    bool usage_last, asks_for_reasoning;
-    struct surface_exchange *exchange;
-    struct surface_turn turn;
-    struct buf request, out;
-    struct sg_error err;
-};
-
-static inline struct bench bench_new(size_t piece)
-{
-    struct bench b = {.piece = piece,
-                      .arena = arena_new(0),
-                      .offers_count = 2,
-                      .container = "cntr_1",
-                      .answer_id = "0123456789abcdef0123456789abcdef"};
-    b.offers[0] = (struct surface_offer){
-        .hosted = STR("code_interpreter"),
-        .name = STR("code_interpreter"),
-        .description = STR("Runs Python."),
-        .parameters = STR("{\"type\":\"object\",\"properties\":{\"code\":{\"type\":\"string\"}},"
-                          "\"required\":[\"code\"]}")};
-    b.offers[1] = (struct surface_offer){
-        .hosted = STR("web_search"),
-        .name = STR("web_search"),
-        .description = STR("Searches the web."),
-        .parameters = STR("{\"type\":\"object\",\"properties\":{\"query\":{\"type\":\"string\"}},"
-                          "\"required\":[\"query\"]}")};
-    return b;
-}
-
-static inline void bench_clear(struct bench *b)
-{
-    surface_responses.free(b->exchange);
-    buf_clear(&b->request);
-    buf_clear(&b->out);
-    arena_free(b->arena);
-}
-#define BENCH_CLEANUP __attribute__((cleanup(bench_clear)))
-
-static inline const char *bench_container_id(void *context)
-{
-    return ((struct bench *)context)->container;
-}
-
-static inline int64_t bench_container_expires(void *context)
-{
-    (void)context;
-    return 0;
-}
-
-static inline struct surface_input bench_input(struct bench *b)
-{
-    struct surface_container_source *container = arena_get(b->arena, sizeof *container);
-    *container = (struct surface_container_source){bench_container_id, bench_container_expires, b};
-    return (struct surface_input){.body = &b->body,
-                                  .offers = b->offers,
-                                  .offers_count = b->offers_count,
-                                  .store = b->store,
-                                  .container = container,
-                                  .asks_for_reasoning = b->asks_for_reasoning,
-                                  .usage_last = b->usage_last,
-                                  .answer_id = b->answer_id};
-}
-
-static inline void bench_scan(struct bench *b, const char *body)
-{
-    char *copy = arena_copy(b->arena, str_of(body));
-    CU_ASSERT_EQUAL_FATAL(json_scan(str_of(copy), b->arena, &b->body, &b->err), SG_OK);
-}
-
-static inline bool bench_looks_for(struct bench *b, const char *body)
-{
-    bool ret = false;
-    bench_scan(b, body);
-    struct surface_input input = bench_input(b);
-    CU_ASSERT_EQUAL(surface_responses.looks_for(&input, b->arena, &ret, &b->err), SG_OK);
-    return ret;
-}
-
-static inline int bench_try_open(struct bench *b, const char *body)
-{
-    bench_scan(b, body);
-    struct surface_input input = bench_input(b);
-    return surface_responses.open(&input, b->arena, &b->exchange, &b->err);
-}
-
-static inline void bench_open(struct bench *b, const char *body)
-{
-    int code = bench_try_open(b, body);
-    if (code != SG_OK) {
-        fprintf(stderr, "%s\n", b->err.message);
-    }
-    CU_ASSERT_EQUAL_FATAL(code, SG_OK);
-}
-
-/* The body of the next turn; checked to be good JSON. */
-static inline const char *bench_request_with(struct bench *b, struct surface_turn_options options)
-{
-    buf_reset(&b->request);
-    CU_ASSERT_EQUAL_FATAL(
-        surface_responses.turn_request(b->exchange, &options, &b->request, &b->err), SG_OK);
-    struct arena *scratch = arena_new(0);
-    struct json_text text;
-    struct sg_error err = {0};
-    CU_ASSERT_EQUAL(json_scan(buf_str(&b->request), scratch, &text, &err), SG_OK);
-    arena_free(scratch);
-    return b->request.data;
-}
-
 static inline const char *bench_request(struct bench *b)
 {
     return bench_request_with(b, (struct surface_turn_options){.stream = false});
 }
 
-static inline int bench_try_turn(struct bench *b, bool is_stream, const char *text)
-{
-    surface_responses.turn_begin(b->exchange, is_stream);
-    struct str rest = str_of(text);
-    while (rest.len > 0) {
-        size_t len = b->piece == 0 || b->piece > rest.len ? rest.len : b->piece;
-        char *exact = malloc(len); /* so that reading past a piece is seen */
-        memcpy(exact, rest.data, len);
-        int code =
-            surface_responses.turn_feed(b->exchange, (struct str){exact, len}, &b->out, &b->err);
-        free(exact);
-        if (code != SG_OK) {
-            return code;
-        }
-        rest = (struct str){rest.data + len, rest.len - len};
-    }
-    return surface_responses.turn_end(b->exchange, &b->out, &b->turn, &b->err);
-}
-
-static inline void bench_turn(struct bench *b, const char *sse)
-{
-    int code = bench_try_turn(b, true, sse);
-    if (code != SG_OK) {
-        fprintf(stderr, "%s\n", b->err.message);
-    }
-    CU_ASSERT_EQUAL_FATAL(code, SG_OK);
-}
-
-static inline void bench_plain_turn(struct bench *b, const char *json)
-{
-    int code = bench_try_turn(b, false, json);
-    if (code != SG_OK) {
-        fprintf(stderr, "%s\n", b->err.message);
-    }
-    CU_ASSERT_EQUAL_FATAL(code, SG_OK);
-}
-
-static inline void bench_result(struct bench *b, size_t call, const char *text)
-{
-    struct surface_output output = {SG_OUT_LOG_OUT, str_of(text)};
-    struct surface_result result = {.status = SURFACE_CALL_COMPLETED,
-                                    .model_text = str_of(text),
-                                    .container_id = str_of(b->container),
-                                    .outputs = &output,
-                                    .outputs_count = 1};
-    surface_responses.call_begin(b->exchange, call, result.container_id, &b->out);
-    surface_responses.call_end(b->exchange, call, &result, &b->out);
-}
-
 static inline const char *bench_finish(struct bench *b, const char *closing)
 {
-    CU_ASSERT_EQUAL(surface_responses.finish(b->exchange, str_of(closing), &b->out, &b->err),
-                    SG_OK);
+    bench_end(b, closing);
     return b->out.data;
 }
 
@@ -365,41 +202,6 @@ static inline void expect_stream(struct bench *b, const char *text, const char *
     CU_ASSERT_STRING_EQUAL(c.terminal, terminal);
     CU_ASSERT_EQUAL(c.items_count, items);
     CU_ASSERT_EQUAL(c.errors, 0);
-}
-
-/* 32 random digits behind a mark of ours as zeros, and times, so that two runs compare. */
-static inline void bench_plain_ids(char *text)
-{
-    for (char *p = text; p != NULL && (p = strstr(p, "_sg")) != NULL;) {
-        p += 3;
-        for (size_t i = 0; i < 32 && p[i] != '\0' && p[i] != '"'; i++) {
-            p[i] = '0';
-        }
-    }
-    for (char *p = text; p != NULL && (p = strstr(p, "ed_at\":")) != NULL;) {
-        for (p += 7; *p >= '0' && *p <= '9'; p++) {
-            *p = '1';
-        }
-    }
-}
-
-/* Runs a scenario with whole events, single bytes and odd pieces: what goes down is the same. */
-static inline void in_any_pieces(void (*scenario)(struct bench *))
-{
-    static const size_t pieces[] = {0, 1, 7, 64};
-    struct buf first = {0};
-    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        struct bench b = bench_new(pieces[i]);
-        scenario(&b);
-        bench_plain_ids(b.out.data);
-        if (i == 0) {
-            buf_append_str(&first, buf_str(&b.out));
-        } else {
-            CU_ASSERT_TRUE(str_eq(buf_str(&first), buf_str(&b.out)));
-        }
-        bench_clear(&b);
-    }
-    buf_clear(&first);
 }
 
 #endif

@@ -7,7 +7,6 @@
 
 #define TOOLS "\"tools\":[" CODE_TOOL "," OWN_TOOL "]"
 #define BODY "{\"model\":\"m\"," USER "," TOOLS "}"
-#define STREAM_BODY "{\"model\":\"m\",\"stream\":true," USER "," TOOLS "}"
 
 /* ---- a memory ---- */
 

@@ -3,20 +3,6 @@
 #include "base/check.h"
 #include "chat_bench.h"
 
-#define STREAM_BODY \
-    "{\"model\":\"m\",\"stream\":true," USER ",\"tools\":[" CODE_TOOL "," OWN_TOOL "]}"
-static void expect_seen(struct bench *b, const char *text, const char *calls, const char *finish)
-{
-    SEEN_CLEANUP struct seen s = seen_read(&b->out);
-    CU_ASSERT_STRING_EQUAL(s.text.data, text);
-    CU_ASSERT_STRING_EQUAL(s.calls.data, calls);
-    CU_ASSERT_STRING_EQUAL(s.finish, finish);
-    CU_ASSERT_EQUAL(s.roles, 1);
-    CU_ASSERT_EQUAL(s.finishes, 1);
-    CU_ASSERT_EQUAL(s.dones, 1);
-    CU_ASSERT_EQUAL(s.errors, 0);
-}
-
 /* ---- quirks of tool calls ---- */
 
 static void expect_calls(struct bench *b, const char *sse, const char *wanted)

@@ -9,18 +9,10 @@ static const char *sent(struct bench *b, const char *more)
     return bench_request(b);
 }
 
-static void expect_in(const char *text, const char *part)
-{
-    if (strstr(text, part) == NULL) {
-        fprintf(stderr, "got %s\nwithout %s\n", text, part);
-    }
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, part));
-}
-
 static void expect_sent(const char *more, const char *part)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
-    expect_in(sent(&b, more), part);
+    expect_part(sent(&b, more), part);
 }
 
 static void expect_not_sent(const char *more, const char *part)
@@ -117,19 +109,19 @@ static void c025_tools_of_other_kinds_go_up_untouched(void)
                                 "\"function\",\"name\":\"shell\",\"parameters\":{\"type\":"
                                 "\"object\"}},{\"type\":\"namespace\",\"name\":\"n\",\"tools\":[]},"
                                 "{\"type\":\"mcp\",\"server_label\":\"s\"}]");
-    expect_in(body, "\"tools\":[{\"type\":\"function\",\"name\":\"web_search\",");
-    expect_in(body, "{\"type\":\"function\",\"name\":\"shell\",\"parameters\":{\"type\":"
-                    "\"object\"}},{\"type\":\"namespace\",\"name\":\"n\",\"tools\":[]},"
-                    "{\"type\":\"mcp\",\"server_label\":\"s\"}]");
+    expect_part(body, "\"tools\":[{\"type\":\"function\",\"name\":\"web_search\",");
+    expect_part(body, "{\"type\":\"function\",\"name\":\"shell\",\"parameters\":{\"type\":"
+                      "\"object\"}},{\"type\":\"namespace\",\"name\":\"n\",\"tools\":[]},"
+                      "{\"type\":\"mcp\",\"server_label\":\"s\"}]");
 }
 
 static void our_function_takes_another_name_where_the_client_has_it(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
-    expect_in(sent(&b, ",\"tools\":[" CODE_TOOL
-                       ",{\"type\":\"function\",\"name\":\"code_interpreter\"}],"
-                       "\"tool_choice\":{\"type\":\"code_interpreter\"}"),
-              "\"tool_choice\":{\"type\":\"function\",\"name\":\"code_interpreter_2\"}");
+    expect_part(sent(&b, ",\"tools\":[" CODE_TOOL
+                         ",{\"type\":\"function\",\"name\":\"code_interpreter\"}],"
+                         "\"tool_choice\":{\"type\":\"code_interpreter\"}"),
+                "\"tool_choice\":{\"type\":\"function\",\"name\":\"code_interpreter_2\"}");
     bench_plain_turn(&b, PLAIN(CALL_ITEM("f1", "c1", "code_interpreter", "{}", "completed")));
     CU_ASSERT_EQUAL(b.turn.calls_count, 0); /* B09, B19: the client's own */
     CU_ASSERT_TRUE(b.turn.has_client_calls);
@@ -205,11 +197,11 @@ static void b05_c021_a_forced_choice_is_the_functions(void)
         BENCH_CLEANUP struct bench b = bench_new(0);
         char *more =
             arena_printf(b.arena, ",\"tools\":[" CODE_TOOL "],\"tool_choice\":%s", choices[i]);
-        expect_in(sent(&b, more),
-                  "\"tool_choice\":{\"type\":\"function\",\"name\":\"code_interpreter\"}");
+        expect_part(sent(&b, more),
+                    "\"tool_choice\":{\"type\":\"function\",\"name\":\"code_interpreter\"}");
         bench_turn(&b, RUN_42);
         bench_result(&b, 0, "42");
-        expect_in(bench_request(&b), "\"tool_choice\":\"auto\"");
+        expect_part(bench_request(&b), "\"tool_choice\":\"auto\"");
     }
 }
 
@@ -222,21 +214,21 @@ static void b06_other_choices_stay(void)
         BENCH_CLEANUP struct bench b = bench_new(0);
         char *more = arena_printf(
             b.arena, ",\"tools\":[" CODE_TOOL "," OWN_TOOL "],\"tool_choice\":%s", choices[i]);
-        expect_in(sent(&b, more), arena_printf(b.arena, "\"tool_choice\":%s", choices[i]));
+        expect_part(sent(&b, more), arena_printf(b.arena, "\"tool_choice\":%s", choices[i]));
     }
 }
 
 static void allowed_tools_are_renamed_and_lose_their_force(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
-    expect_in(sent(&b, ",\"tools\":[" CODE_TOOL "," OWN_TOOL "],\"tool_choice\":{\"type\":"
-                       "\"allowed_tools\",\"mode\":\"required\",\"tools\":[{\"type\":"
-                       "\"code_interpreter\"},{\"type\":\"function\",\"name\":\"get_stock\"}]}"),
-              "\"mode\":\"required\",\"tools\":[{\"type\":\"function\",\"name\":\"code_"
-              "interpreter\"},{\"type\":\"function\",\"name\":\"get_stock\"}]");
+    expect_part(sent(&b, ",\"tools\":[" CODE_TOOL "," OWN_TOOL "],\"tool_choice\":{\"type\":"
+                         "\"allowed_tools\",\"mode\":\"required\",\"tools\":[{\"type\":"
+                         "\"code_interpreter\"},{\"type\":\"function\",\"name\":\"get_stock\"}]}"),
+                "\"mode\":\"required\",\"tools\":[{\"type\":\"function\",\"name\":\"code_"
+                "interpreter\"},{\"type\":\"function\",\"name\":\"get_stock\"}]");
     bench_turn(&b, RUN_42);
     bench_result(&b, 0, "42");
-    expect_in(bench_request(&b), "\"mode\":\"auto\"");
+    expect_part(bench_request(&b), "\"mode\":\"auto\"");
 }
 
 static void in_the_last_turn_tools_are_refused_or_gone(void)
@@ -274,9 +266,9 @@ static void the_upstreams_own_search_keeps_its_include(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
     b.offers_count = 1;
-    expect_in(sent(&b, ",\"tools\":[" CODE_TOOL ",{\"type\":\"web_search\"}],\"include\":["
-                       "\"web_search_call.action.sources\",\"code_interpreter_call.outputs\"]"),
-              "\"include\":[\"web_search_call.action.sources\"]");
+    expect_part(sent(&b, ",\"tools\":[" CODE_TOOL ",{\"type\":\"web_search\"}],\"include\":["
+                         "\"web_search_call.action.sources\",\"code_interpreter_call.outputs\"]"),
+                "\"include\":[\"web_search_call.action.sources\"]");
 }
 
 static void encrypted_reasoning_is_asked_for_where_the_upstream_gives_it(void)
@@ -295,7 +287,7 @@ static void encrypted_reasoning_is_asked_for_where_the_upstream_gives_it(void)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         BENCH_CLEANUP struct bench b = bench_new(0);
         b.asks_for_reasoning = true;
-        expect_in(sent(&b, cases[i].more), cases[i].part);
+        expect_part(sent(&b, cases[i].more), cases[i].part);
     }
 }
 
@@ -304,9 +296,9 @@ static void the_streaming_form_is_the_turns(void)
     BENCH_CLEANUP struct bench b = bench_new(0);
     bench_open(&b, "{\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_obfuscation\":"
                    "false},\"input\":\"hi\",\"tools\":[" CODE_TOOL "]}");
-    expect_in(bench_request_with(&b, (struct surface_turn_options){.stream = true}),
-              "\"stream\":true,\"stream_options\":{\"include_obfuscation\":false}");
-    expect_in(bench_request(&b), "{\"model\":\"m\",\"stream\":false,\"input\""); /* B18 */
+    expect_part(bench_request_with(&b, (struct surface_turn_options){.stream = true}),
+                "\"stream\":true,\"stream_options\":{\"include_obfuscation\":false}");
+    expect_part(bench_request(&b), "{\"model\":\"m\",\"stream\":false,\"input\""); /* B18 */
 }
 
 /* ---- input ---- */
@@ -327,10 +319,10 @@ static void b42_input_may_be_text_a_list_or_absent(void)
         BENCH_CLEANUP struct bench b = bench_new(0);
         bench_open(&b, arena_printf(b.arena, "{\"model\":\"m\"%s,\"tools\":[" CODE_TOOL "]}",
                                     cases[i].input));
-        expect_in(bench_request(&b), cases[i].first);
+        expect_part(bench_request(&b), cases[i].first);
         bench_turn(&b, RUN_42);
         bench_result(&b, 0, "42");
-        expect_in(bench_request(&b), cases[i].later);
+        expect_part(bench_request(&b), cases[i].later);
     }
 }
 
@@ -377,7 +369,7 @@ static void results_can_be_cut(void)
     bench_turn(&b, RUN_42);
     bench_result(&b, 0, big);
     CU_ASSERT_TRUE(surface_responses.results_cut(b.exchange, 2048));
-    expect_in(bench_request(&b), "bytes cut: the context is full");
+    expect_part(bench_request(&b), "bytes cut: the context is full");
     CU_ASSERT_TRUE(b.request.len < 3500);
     CU_ASSERT_FALSE(surface_responses.results_cut(b.exchange, 2048));
 }
@@ -394,7 +386,7 @@ static void every_option_is_echoed_and_the_rest_has_its_defaults(void)
     bench_plain_turn(&b, PLAIN(MESSAGE("m1", "Hi.")));
     bench_finish(&b, "");
     ANSWER_CLEANUP cJSON *answer = bench_answer(&b);
-    expect_in(b.out.data, "\"temperature\":0.10,");
+    expect_part(b.out.data, "\"temperature\":0.10,");
     expect_printed(cJSON_GetObjectItem(answer, "metadata"), "{\"a\":\"b\"}");
     expect_printed(cJSON_GetObjectItem(answer, "reasoning"), "{\"effort\":\"high\"}");
     expect_printed(cJSON_GetObjectItem(answer, "instructions"), "\"Be.\"");

@@ -6,7 +6,11 @@
 //                  the context is restarted
 //     !flood       output without end
 //     !die         some output, then the sandbox ends
-//     !reset       some output, then a reset;  !cut: the stream just ends, without end_of_execution
+//     !reset       some output, then a reset;  !cut: the stream just ends, without end_of_execution;  !break: so does the
+//                  connection, amid the chunked answer
+//     !silent      some output, then nothing more, and the connection stays open;  !idle: likewise with keepalives, and the
+//                  interpreter is free for others
+//     !kept        end_of_execution comes, but the connection stays open
 //     !hang        never a status line
 //     !restarting  the interpreter's process ends, as by os._exit(): variables are gone
 //     !502 !404 !400 !500 !403 !429   the refusals that E2B's proxy and server give before they run anything
@@ -116,21 +120,27 @@ const rich = [
   },
 ];
 
-// What lines that ask for something else do. Those that return true are not over yet.
+const GOES_ON = Symbol('goes on');
+
+// What lines that ask for something else do.
 const oddities = {
-  slow: (run) => { run.keepAlive(); return true; },
-  stubborn: (run) => { run.print('working\n'); run.keepAlive(); run.isStubborn = true; return true; },
+  slow: (run) => { run.keepAlive(); return GOES_ON; },
+  stubborn: (run) => { run.print('working\n'); run.keepAlive(); run.isStubborn = true; return GOES_ON; },
   flood(run) {
     const fill = () => {
       while (!run.response.destroyed && run.response.write(lineOf({ type: 'stdout', text: `${'x'.repeat(65535)}\n`, timestamp: STAMP })));
     };
     run.response.on('drain', fill);
     fill();
-    return true;
+    return GOES_ON;
   },
-  die(run) { run.print('so far\n'); setTimeout(() => endSandbox(run.sandbox, 'kill'), 20); return true; },
-  reset(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.resetAndDestroy(), 20); return true; },
-  cut(run) { run.print('so far\n'); run.response.end(); run.leave(); return true; },
+  die(run) { run.print('so far\n'); setTimeout(() => endSandbox(run.sandbox, 'kill'), 20); return GOES_ON; },
+  reset(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.resetAndDestroy(), 20); return GOES_ON; },
+  break(run) { run.print('so far\n'); setTimeout(() => run.response.socket?.end(), 20); return GOES_ON; },
+  silent(run) { run.print('so far\n'); return GOES_ON; },
+  idle(run) { run.print('so far\n'); run.keepAlive(); run.leave(); return GOES_ON; },
+  kept(run) { run.print('all\n'); run.say({ type: 'end_of_execution' }); run.leave(); return GOES_ON; },
+  cut(run) { run.print('so far\n'); run.response.end(); run.leave(); return GOES_ON; },
   restarting(run) {
     run.context.variables.clear();
     run.context.count = 0;
@@ -153,15 +163,15 @@ const oddities = {
         run.end();
       }
     }, 1);
-    return true;
+    return GOES_ON;
   },
 };
 
 function work(run) {
   run.begin();
   const odd = oddities[run.code.startsWith('!') ? run.code.slice(1).trim() : ''];
-  const goesOn = odd ? odd(run) : run.python();
-  if (!goesOn) {
+  const outcome = odd ? odd(run) : run.python();
+  if (outcome !== GOES_ON) {
     run.end();
   }
 }
