@@ -80,6 +80,7 @@ struct request {
     unsigned turns, calls_run;
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
+    unsigned searches;  /* that were allowed, cached ones too */
     const struct offered_tool *active_tool; /* whose call runs now */
     bool is_streaming;                      /* head and first bytes have gone to the client */
     bool

@@ -204,6 +204,7 @@ int tool_run(struct request *r, const struct surface_call *wanted, size_t index,
         .arena = r->arena, .account = &r->account, .model = {.max = MODEL_TEXT_BYTES_MAX}};
     struct sg_call *call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
     call_set_identity(call, r->identity);
+    call_set_tool_options(call, wanted->options);
     struct call_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
     char *json = arena_copy(call_arena(call), wanted->arguments);
     r->active_tool = tool;
