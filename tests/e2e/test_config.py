@@ -40,7 +40,7 @@ class Config(E2E):
         self.assertIn("1 upstream, 2 sandboxes, 0 searches, 1 interceptor\n", self.check(more)[1])
 
     def test_the_shipped_files_are_good(self):
-        for name in ("config.yaml.example", "examples/local.yaml", "examples/offline.yaml"):
+        for name in ("config.yaml.example", "examples/local.yaml", "examples/offline.yaml", "examples/search.yaml"):
             code, out, err = run("check", "--config", str(ROOT / name))
             self.assertEqual((code, err), (0, ""), name)
             self.assertIn("good", out)
