@@ -147,7 +147,7 @@ const struct sg_option search_options[] = {
 
 const struct sg_option interceptor_options[] = {
     PLUGIN_OPTION(struct interceptor_text, SG_REQUIRED,
-                  "The interceptor: code_interpreter, or one of your own."),
+                  "The interceptor: code_interpreter, web_search, or one of your own."),
     {.name = "name",
      .type = SG_STRING,
      SG_FIELD(struct interceptor_text, name),

@@ -283,6 +283,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.assertEqual(sorted(kinds["mock"]), ["sandbox", "search", "upstream"])
         self.assertEqual(kinds["code_interpreter"], ["interceptor"])
         self.assertEqual(kinds["local"], ["sandbox"])
+        self.assertEqual(kinds["web_search"], ["interceptor"])
         for name, words in (("mock", ("create_fault", "journal")), ("code_interpreter", ("shown", "16KiB")),
                             ("local", ("memory", "512MiB"))):
             code, out, err = run("describe", name)
@@ -292,7 +293,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         code, out, err = run("describe", "core")
         self.assertEqual((code, err), (0, ""))
         named = re.findall(r"The (?:sandbox provider|search provider|interceptor): ([a-z_, ]+), or one of your own\.", out)
-        self.assertEqual(named, ["local, mock", "mock", "code_interpreter"], "plugins that are there")
+        self.assertEqual(named, ["local, mock", "mock", "code_interpreter, web_search"], "plugins that are there")
         code, out, err = run("describe", "mok")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("sandgate: ", err)

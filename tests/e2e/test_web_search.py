@@ -190,9 +190,9 @@ class WebSearch(E2E):
 class Example(E2E):
     def test_the_example_searches_and_runs_code_offline(self):
         gateway = self.gateway((ROOT / "examples" / "search.yaml").read_text(encoding="utf-8"))
-        reply = chat(gateway, "Search the web for: SQLite", tools=(SEARCH, TOOL))
+        reply = chat(gateway, text="Search the web for: SQLite", tools=(SEARCH, TOOL))
         self.assertIn("1. SQLite Home Page\n   URL: https://sqlite.org/\n   Date: 2025-06-28\n", reply.text)
-        reply = chat(gateway, "Run this Python code and tell me the result: print(6 * 7)", tools=(SEARCH, TOOL))
+        reply = chat(gateway, "print(6 * 7)", tools=(SEARCH, TOOL))
         self.assertIn("42", reply.text)
 
     def test_what_is_wrong_with_a_search_is_said_before_the_start(self):
