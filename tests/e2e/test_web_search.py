@@ -3,7 +3,7 @@ client's domains, the cache and the limits. The mock search plays the service, a
 import re
 import subprocess
 
-from client import TOOL, chat
+from client import TOOL, Wire, body_of, chat
 from harness import BINARY, BUILD, E2E, ROOT, Journal, main
 from test_operations import metrics
 from upstream import answer, streamed
@@ -89,6 +89,26 @@ class WebSearch(E2E):
             self.assertTrue(third.startswith("The search found no pages"), third)
             self.assertEqual(self.journal.lines(), ["search sql", "search nothing"])
 
+    def test_searches_of_a_turn_run_side_by_side_and_are_told_in_their_order(self):
+        pages = [{"when": "slow", "hits": ["S | https://s.org/"], "delay": "2s"},
+                 {"when": "fast", "hits": ["F | https://f.org/", "G | https://g.org/"]}]
+        for stream in (False, True):
+            calls = [(q, "web_search", {"query": q}) for q in ("slow", "fast", "faster")]
+            turns = (streamed(calls=calls), streamed("ok")) if stream else (answer(calls=calls), answer("ok"))
+            gateway = self.start(*turns, search_options={"rules": pages})
+            reply = chat(gateway, "x", tools=(SEARCH,), stream=stream)
+            self.assertEqual(reply.stream_text if stream else reply.text, "ok")
+            self.assertEqual([text.split(" ", 1)[0] for text in results_of(self.up.requests[1])], ["1", "2", "2"])
+            self.assertEqual([line["hits"] for line in gateway.wait_events("search", 3)], ["2", "2", "1"], "the slow one last")
+            self.assertEqual(self.journal.lines(), ["search slow", "search fast", "search faster"])
+
+    def test_a_client_that_leaves_ends_all_searches_of_the_turn(self):
+        gateway = self.start(search("x", "y", "z"), search_options={"fault": "hang"})
+        with Wire(gateway) as wire:
+            wire.post(body_of("x", tools=(SEARCH,)))
+            self.journal.wait("search", 3)
+        self.assertEqual(gateway.wait_event("request")["status"], "499")
+
     # ---- failures ----
 
     def test_each_failure_is_told_as_one_and_never_as_no_results(self):
@@ -163,7 +183,10 @@ class WebSearch(E2E):
     # ---- limits ----
 
     def test_searches_of_a_request_are_limited_cached_ones_too(self):
-        gateway, told = self.told("a", "a", "b", options={"max_per_request": 2})
+        gateway = self.start(search("a"), search("a", call="d"), search("b", call="e"), answer("ok"),
+                             search_options={"max_per_request": 2})
+        self.assertEqual(chat(gateway, "x", tools=(SEARCH,)).text, "ok")
+        told = results_of(self.up.requests[3])
         self.assertEqual(told[2], "[search limit] A request may search 2 times, and that is used up: answer with what you "
                                   "have." + UNKNOWN)
         self.assertEqual(self.journal.lines(), ["search a"])
@@ -178,11 +201,11 @@ class WebSearch(E2E):
         self.assertEqual(self.journal.lines(), ["search a", "search c"])
 
     def test_searches_of_an_identity_within_a_minute_are_limited_but_for_cached_ones(self):
-        gateway = self.start(search("a", "a", "b", "c"), answer("1"), search("d"), answer("2"),
+        gateway = self.start(search("a"), search("a", "b", "c", call="d"), answer("1"), search("d"), answer("2"),
                              search_options={"per_minute": 2}, auth=KEYS)
         chat(gateway, "x", tools=(SEARCH,), key="key-of-team-a")
         chat(gateway, "x", tools=(SEARCH,), key="key-of-team-b")
-        self.assertRegex(results_of(self.up.requests[1])[3],
+        self.assertRegex(results_of(self.up.requests[2])[3],
                          r"^\[search limit\] 2 searches a minute are allowed; the next is in \d+ s: answer with what you have\.")
         self.assertEqual(self.journal.lines(), ["search a", "search b", "search d"])
 
