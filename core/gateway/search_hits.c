@@ -224,11 +224,12 @@ static void put_text(struct buf *out, struct str text, size_t max)
 
 /* ---- hits ---- */
 
-static void put_hit(struct hits *hits, const struct json_text *json, struct str url)
+static void put_hit(struct hits *hits, const struct json_text *json, struct str url,
+                    struct arena *scratch)
 {
-    struct str title = json_find_text(json->members, json->count, "title", hits->arena);
-    struct str snippet = json_find_text(json->members, json->count, "snippet", hits->arena);
-    struct str date = json_find_text(json->members, json->count, "date", hits->arena);
+    struct str title = json_find_text(json->members, json->count, "title", scratch);
+    struct str snippet = json_find_text(json->members, json->count, "snippet", scratch);
+    struct str date = json_find_text(json->members, json->count, "date", scratch);
     (void)buf_puts(&hits->lines, "{\"title\": "); /* overflow shows in the buffer */
     put_text(&hits->lines, title, TITLE_BYTES_MAX);
     (void)buf_puts(&hits->lines, ", \"url\": ");
@@ -269,7 +270,7 @@ static size_t taken(const struct hits *hits)
     return sum;
 }
 
-static enum hit_fate take(struct hits *hits, struct str text)
+static enum hit_fate take(struct hits *hits, struct str text, struct arena *scratch)
 {
     struct json_text json;
     struct sg_error ignored = {0};
@@ -277,10 +278,10 @@ static enum hit_fate take(struct hits *hits, struct str text)
     if (hits->counts[HIT_PASSED] == wanted_count(hits->query) || taken(hits) >= TAKEN_MAX) {
         return HIT_SURPLUS;
     }
-    if (text.len > HIT_BYTES_MAX || json_scan(text, hits->arena, &json, &ignored) != 0) {
+    if (text.len > HIT_BYTES_MAX || json_scan(text, scratch, &json, &ignored) != 0) {
         return HIT_MALFORMED;
     }
-    struct str url = json_find_text(json.members, json.count, "url", hits->arena);
+    struct str url = json_find_text(json.members, json.count, "url", scratch);
     if (!url_split(url, &host, &path)) {
         return HIT_MALFORMED;
     }
@@ -291,13 +292,15 @@ static enum hit_fate take(struct hits *hits, struct str text)
         return HIT_DUPLICATE;
     }
     hits->urls[hits->counts[HIT_PASSED]] = (struct str){arena_copy(hits->arena, url), url.len};
-    put_hit(hits, &json, url);
+    put_hit(hits, &json, url, scratch);
     return HIT_PASSED;
 }
 
 enum hit_fate hits_take(struct hits *hits, struct str json)
 {
-    enum hit_fate fate = take(hits, json);
+    struct arena *scratch = arena_new(0);
+    enum hit_fate fate = take(hits, json, scratch);
+    arena_free(scratch);
     hits->counts[fate]++;
     return fate;
 }

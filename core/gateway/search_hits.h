@@ -35,7 +35,7 @@ enum { HITS_MAX = 50 }; /* of one search, where it wants no fewer */
 
 struct hits {
     const struct sg_query *query; /* borrowed */
-    struct arena *arena;          /* borrowed */
+    struct arena *arena;          /* borrowed, of the URLs */
     struct buf lines;             /* those that passed, each ended by a line break */
     struct str urls[HITS_MAX];
     size_t counts[HIT_FATES];
