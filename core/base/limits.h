@@ -48,6 +48,11 @@
 #define LIMIT_CHAIN_BYTES (8 * MIB)     /* stored responses before the one that is asked for */
 #define LIMIT_RESPONSES_IDENTITY_BYTES (64 * MIB)
 #define LIMIT_RESPONSES_TOTAL_BYTES (512 * MIB)
+#define LIMIT_SEARCH_BYTES (1 * MIB)          /* all hits of a search */
+#define LIMIT_SEARCH_CACHE_MS 3600000         /* the longest that `cache` may say */
+#define LIMIT_SEARCH_CACHED_BYTES (128 * KIB) /* one search that is kept */
+#define LIMIT_SEARCH_CACHE_IDENTITY_BYTES (1 * MIB)
+#define LIMIT_SEARCH_CACHE_BYTES (16 * MIB)
 #define LIMIT_LOOP_HELD_MS 200 /* the watchdog names what holds a loop for longer */
 
 #endif

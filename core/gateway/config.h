@@ -73,6 +73,9 @@ struct upstream { /* one entry of `upstreams:` */
 struct search { /* one entry of `searches:` */
     const char *name;
     struct instance *instance;
+    int64_t timeout_ms;
+    int64_t cache_ms;                    /* 0: nothing is kept */
+    int64_t max_per_request, per_minute; /* 0: as many as come */
 };
 
 enum offer_mode { OFFER_REQUESTED, OFFER_ALWAYS, OFFER_MODELS };

@@ -15,6 +15,7 @@ struct gateway {
     struct records *records;   /* what chat answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
     struct records *relayed;   /* ids that upstreams gave away */
+    struct search_state *searches;
     struct http_server *server;
     struct worker_pool *pool;
     struct loop **loops;
@@ -35,7 +36,7 @@ int gateway_check_listen(struct config *, struct http_server_options *ret, struc
 /* Where to serve: the socket that a service manager handed over, else the configured address. */
 int gateway_choose_listen(struct gateway *, struct sg_error *err);
 
-/* host.c: what plugins may ask of the gateway. */
+/* host.c and search.c: what plugins may ask of the gateway. */
 const struct core_services *gateway_services(void);
 
 #endif

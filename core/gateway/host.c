@@ -1,6 +1,6 @@
-/* What plugins may ask of the gateway (sg->run_code, files, search): the core's part runs in a fiber of the request's
+/* What plugins may ask of the gateway (sg->run_code, files; sg->search is in search.c): the core's part runs in a fiber of the request's
  * loop and reaches the request through the call's context. */
-#include "gateway/request.h"
+#include "gateway/service.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int request_of(struct sg_call *call, struct request **ret, struct sg_error *err)
+int service_request(struct sg_call *call, struct request **ret, struct sg_error *err)
 {
     struct request *r = call_context(call);
     if (call_is_cancelled(call)) {
@@ -37,13 +37,6 @@ static const char *without_names(const struct instance *instance, const char *me
     return stands ? message + len : message;
 }
 
-/* What the model, and so the client, is told of a failure. Of a run a plugin's own words are passed on, if they say how
- * the code ended. */
-struct failure_texts {
-    bool tells_ends, tells_limits, tells_files;
-    const char *limit, *timeout, *other; /* where they are not */
-};
-
 static const struct failure_texts create_texts = {
     .limit = "All sandboxes are in use, and none became free in time.",
     .timeout = "No sandbox could be had in time.",
@@ -68,12 +61,6 @@ static const struct failure_texts file_texts = {
     .tells_files = true,
     .other = "The sandbox failed.",
 };
-static const struct failure_texts search_texts = {
-    .limit = "The search is used too often at the moment.",
-    .timeout = "The search took too long.",
-    .other = "The search failed.",
-};
-
 /* There is none, or it is a folder: the model's mistake, and nobody's failure. */
 static bool is_of_file(const struct failure_texts *texts, int code)
 {
@@ -97,10 +84,8 @@ static const char *general_text(const struct failure_texts *texts, int code)
     return code == SG_E_LIMIT ? texts->limit : code == SG_E_TIMEOUT ? texts->timeout : texts->other;
 }
 
-/* The operator gets the cause. The model gets what it can use: how its code ended; but no hosts, statuses, settings or
- * names of what is behind. */
-static int report(struct request *r, const struct instance *instance, const char *operation,
-                  const struct failure_texts *texts, struct sg_error *err)
+int service_report(struct request *r, const struct instance *instance, const char *operation,
+                   const struct failure_texts *texts, struct sg_error *err)
 {
     if (err->code == SG_E_CANCELLED) {
         return err->code;
@@ -146,7 +131,7 @@ static int take_lease(struct request *r, struct sg_error *err)
         return 0;
     }
     count_sandbox_error(r, rc);
-    rc = report(r, sandbox->instance, "create", &create_texts, err);
+    rc = service_report(r, sandbox->instance, "create", &create_texts, err);
     if (rc != SG_E_CANCELLED && rc != SG_E_LIMIT) {
         err->code = SG_E_UNAVAILABLE; /* else it would read as the end of what has not begun */
     }
@@ -156,7 +141,7 @@ static int take_lease(struct request *r, struct sg_error *err)
 /* What a service of a sandbox begins with: whose request it is, and its container. */
 static int sandbox_begin(struct sg_call *call, struct request **ret, struct sg_error *err)
 {
-    int rc = request_of(call, ret, err);
+    int rc = service_request(call, ret, err);
     return rc == 0 ? take_lease(*ret, err) : rc;
 }
 
@@ -256,7 +241,9 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     if (rc != SG_E_CANCELLED && announce_loss(&sink, &ignored) != 0) {
         return rc != 0 ? rc : ignored.code; /* nothing was shown, yet what was lost must be said */
     }
-    return rc == 0 ? 0 : report(r, sandbox_instance(r), "run", texts_of_run(&run, &sink, rc), err);
+    return rc == 0
+               ? 0
+               : service_report(r, sandbox_instance(r), "run", texts_of_run(&run, &sink, rc), err);
 }
 
 /* ---- files ---- */
@@ -265,7 +252,7 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
 static int files_begin(struct sg_call *call, bool (*is_offered)(const struct sg_sandbox_ops *),
                        struct request **ret, struct sg_error *err)
 {
-    int rc = request_of(call, ret, err);
+    int rc = service_request(call, ret, err);
     const struct sandbox *sandbox = rc == 0 ? (*ret)->active_tool->interceptor->sandbox : NULL;
     if (sandbox != NULL && !is_offered(sandbox->instance->plugin->sandbox)) {
         return sandbox_without_files(sandbox, err);
@@ -278,7 +265,7 @@ static int files_end(struct request *r, const char *operation, int rc, struct sg
     if (!is_of_file(&file_texts, rc)) {
         count_sandbox_error(r, rc);
     }
-    return rc == 0 ? 0 : report(r, sandbox_instance(r), operation, &file_texts, err);
+    return rc == 0 ? 0 : service_report(r, sandbox_instance(r), operation, &file_texts, err);
 }
 
 static bool offers_put(const struct sg_sandbox_ops *ops)
@@ -338,58 +325,7 @@ static int file_list(struct sg_call *call, const char *path, const struct sg_sin
     return rc == 0 ? files_read(r, "list", lease_file_list, path, sink, err) : rc;
 }
 
-/* ---- search ---- */
-
-static int invoke_search(const struct instance *instance, struct sg_call *call, void *arguments,
-                         struct sg_error *err)
-{
-    return instance->plugin->search->search(instance->self, call, arguments, err);
-}
-
-static const char *const *copy_list(struct arena *arena, const char *const *list)
-{
-    if (list == NULL) {
-        return NULL;
-    }
-    size_t count = 0;
-    while (list[count] != NULL) {
-        count++;
-    }
-    const char **copy = arena_alloc(arena, (count + 1) * sizeof *copy);
-    for (size_t i = 0; copy != NULL && i < count; i++) {
-        copy[i] = arena_copy(arena, str_of(list[i]));
-    }
-    return copy;
-}
-
-static int search(struct sg_call *call, const struct sg_query *wanted, const struct sg_sink *sink,
-                  struct sg_error *err)
-{
-    struct request *r;
-    int rc = request_of(call, &r, err);
-    if (rc != 0) {
-        return rc;
-    }
-    const struct search *service = r->active_tool->interceptor->search;
-    if (service == NULL) {
-        return error_set(err, SG_E_INTERNAL, "this interceptor has no search");
-    }
-    struct sg_call *inner = call_new(service->instance, "search", NULL, r->id, call_deadline(call));
-    call_set_identity(inner, r->identity);
-    struct arena *arena = call_arena(inner);
-    struct sg_query *query = arena_alloc(arena, sizeof *query);
-    CHECK(query != NULL); /* the first of a fresh arena */
-    *query = *wanted;
-    query->text = arena_copy(arena, str_of(wanted->text));
-    query->allowed = copy_list(arena, wanted->allowed);
-    query->blocked = copy_list(arena, wanted->blocked);
-    query->country = wanted->country != NULL ? arena_copy(arena, str_of(wanted->country)) : NULL;
-    query->language = wanted->language != NULL ? arena_copy(arena, str_of(wanted->language)) : NULL;
-    r->runs++; /* nothing is waited for any more */
-    rc = call_run(inner, invoke_search, query, sink, err);
-    metrics_search(r->gateway->metrics, service, rc != 0);
-    return rc == 0 ? 0 : report(r, service->instance, "search", &search_texts, err);
-}
+/* ---- the table ---- */
 
 const struct core_services *gateway_services(void)
 {
@@ -397,6 +333,6 @@ const struct core_services *gateway_services(void)
                                                   .file_put = file_put,
                                                   .file_get = file_get,
                                                   .file_list = file_list,
-                                                  .search = search};
+                                                  .search = service_search};
     return &services;
 }

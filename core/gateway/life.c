@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "gateway/search_state.h"
 #include "http/admission.h"
 #include "http/fetch.h"
 #include "session/records.h"
@@ -323,6 +324,7 @@ static void life_free(struct life *life)
     records_free(gateway->records);
     records_free(gateway->responses);
     records_free(gateway->relayed);
+    search_state_free(gateway->searches);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

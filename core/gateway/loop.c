@@ -224,28 +224,66 @@ static bool call_allowed(const struct request *r, const struct turns *turns, siz
            r->calls_run < turns->calls_max && clock_ms() < r->tools_deadline;
 }
 
-/* Runs the turn's calls in the model's order. What may not be run gets a result that says so. */
+struct started { /* the turn's calls that were begun, and not yet finished */
+    struct tool_call *calls[LIMIT_CALLS_PER_TURN];
+    size_t next, end; /* places in the turn */
+};
+
+/* Begins the call at this place, and those behind it that may run beside it. */
+static void calls_start(struct request *r, const struct turns *turns,
+                        const struct surface_turn *turn, size_t place, struct started *started)
+{
+    *started = (struct started){.next = place, .end = place};
+    do {
+        r->calls_run++;
+        started->calls[started->end] = tool_start(r, &turn->calls[started->end]);
+        started->end++;
+    } while (started->end < turn->calls_count &&
+             turn->calls[started->end].offer == turn->calls[place].offer &&
+             tool_may_be_beside(r, &turn->calls[place]) && call_allowed(r, turns, started->end));
+}
+
+static void calls_drop(struct started *started)
+{
+    for (size_t i = started->next; i < started->end; i++) {
+        tool_cancel(started->calls[i]);
+    }
+    while (started->next < started->end) {
+        tool_drop(started->calls[started->next++]);
+    }
+}
+
+/* One call, or the word that it is not run. */
+static int call_serve(struct request *r, struct turns *turns, const struct surface_turn *turn,
+                      size_t place, struct started *started, bool *ret_over, struct sg_error *err)
+{
+    bool is_started = place < started->end;
+    if (!is_started && !call_allowed(r, turns, place)) {
+        *ret_over = true;
+        metrics_tool_call(r->gateway->metrics, r->tools[turn->calls[place].offer].interceptor,
+                          METRIC_CALL_REFUSED);
+        tool_refuse(r, place, &turns->out);
+        return 0;
+    }
+    if (!is_started) {
+        calls_start(r, turns, turn, place, started);
+    }
+    return tool_finish(started->calls[started->next++], place, &turns->out, ret_over, err);
+}
+
+/* Runs the turn's calls and tells their results in the model's order. What may not be run gets a result that says so. */
 static int calls_run(struct request *r, struct turns *turns, const struct surface_turn *turn,
                      struct sg_error *err)
 {
     bool over = false;
+    struct started started = {0};
     for (size_t i = 0; i < turn->calls_count; i++) {
-        int rc = 0;
-        if (call_allowed(r, turns, i)) {
-            bool repeats = false;
-            r->calls_run++;
-            rc = tool_run(r, &turn->calls[i], i, &turns->out, &repeats, err);
-            over = over || repeats;
-        } else {
-            over = true;
-            metrics_tool_call(r->gateway->metrics, r->tools[turn->calls[i].offer].interceptor,
-                              METRIC_CALL_REFUSED);
-            tool_refuse(r, i, &turns->out);
-        }
-        if (rc == 0) {
-            rc = write_out(r, turns, err);
-        }
+        bool is_over = false;
+        int rc = call_serve(r, turns, turn, i, &started, &is_over, err);
+        over = over || is_over;
+        rc = rc == 0 ? write_out(r, turns, err) : rc;
         if (rc != 0) {
+            calls_drop(&started);
             return rc;
         }
     }

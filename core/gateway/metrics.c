@@ -23,6 +23,7 @@ enum dimension {
     DIM_RUN,
     DIM_CODE,
     DIM_SEARCH,
+    DIM_HIT,
     DIM_COUNT
 };
 
@@ -41,6 +42,9 @@ enum family {
     RUN_SECONDS,
     SANDBOX_ERRORS,
     SEARCHES,
+    SEARCHES_CACHED,
+    SEARCH_SECONDS,
+    SEARCH_HITS,
     FAMILY_COUNT
 };
 
@@ -82,7 +86,16 @@ static const struct {
     [SANDBOX_ERRORS] = {"sandgate_sandbox_errors_total",
                         "Containers that could not be had and runs that failed, by cause.", false,
                         DIM_SANDBOX, DIM_CODE},
-    [SEARCHES] = {"sandgate_searches_total", "Searches.", false, DIM_SEARCH, DIM_CALL},
+    [SEARCHES] = {"sandgate_searches_total",
+                  "Searches that went to a provider; refused: over a limit.", false, DIM_SEARCH,
+                  DIM_CALL},
+    [SEARCHES_CACHED] = {"sandgate_searches_cached_total",
+                         "Searches that were answered without asking the provider again.", false,
+                         DIM_SEARCH, DIM_NONE},
+    [SEARCH_SECONDS] = {"sandgate_search_duration_seconds", "Searches that went to a provider.",
+                        true, DIM_SEARCH, DIM_NONE},
+    [SEARCH_HITS] = {"sandgate_search_hits_total", "What became of the hits of providers.", false,
+                     DIM_SEARCH, DIM_HIT},
 };
 
 static const char *const route_words[METRIC_ROUTE_COUNT] = {
@@ -91,6 +104,8 @@ static const char *const status_words[] = {"2xx", "3xx", "4xx", "5xx", "gone"};
 static const char *const fault_words[METRIC_FAULT_COUNT] = {
     "unreachable", "timeout", "limited", "refused", "client_error", "server_error", "broken"};
 static const char *const call_words[METRIC_CALL_COUNT] = {"completed", "failed", "refused"};
+static const char *const hit_words[HIT_FATES] = {"passed", "malformed", "filtered", "duplicate",
+                                                 "surplus"};
 static const char *const run_words[METRIC_RUN_COUNT] = {"completed", "raised", "timeout",
                                                         "gone",      "failed", "cancelled"};
 static const char *const code_words[] = {"other",     "invalid",     "denied",  "not_found",
@@ -170,6 +185,7 @@ static void fill_dimensions(struct metrics *m)
     d[DIM_STATUS] = (struct dimension_values){"status", status_words, COUNT_OF(status_words)};
     d[DIM_FAULT] = (struct dimension_values){"kind", fault_words, COUNT_OF(fault_words)};
     d[DIM_CALL] = (struct dimension_values){"outcome", call_words, COUNT_OF(call_words)};
+    d[DIM_HIT] = (struct dimension_values){"fate", hit_words, COUNT_OF(hit_words)};
     d[DIM_RUN] = (struct dimension_values){"outcome", run_words, COUNT_OF(run_words)};
     d[DIM_CODE] = (struct dimension_values){"cause", code_words, COUNT_OF(code_words)};
     d[DIM_UPSTREAM] =
@@ -317,11 +333,30 @@ void metrics_sandbox_error(struct metrics *m, const struct sandbox *sandbox, int
     }
 }
 
-void metrics_search(struct metrics *m, const struct search *search, bool has_failed)
+void metrics_search(struct metrics *m, const struct search *search, enum metric_call outcome,
+                    int64_t us)
 {
     if (m != NULL) {
-        count(m, SEARCHES, (size_t)(search - m->config->searches),
-              has_failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED, 1);
+        size_t index = (size_t)(search - m->config->searches);
+        count(m, SEARCHES, index, outcome, 1);
+        if (outcome != METRIC_CALL_REFUSED) {
+            observe(m, SEARCH_SECONDS, index, us);
+        }
+    }
+}
+
+void metrics_search_cached(struct metrics *m, const struct search *search)
+{
+    if (m != NULL) {
+        count(m, SEARCHES_CACHED, (size_t)(search - m->config->searches), 0, 1);
+    }
+}
+
+void metrics_search_hits(struct metrics *m, const struct search *search,
+                         const size_t counts[HIT_FATES])
+{
+    for (size_t fate = 0; m != NULL && fate < HIT_FATES; fate++) {
+        count(m, SEARCH_HITS, (size_t)(search - m->config->searches), fate, counts[fate]);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "gateway/config.h"
+#include "gateway/search_hits.h"
 
 struct metrics;
 
@@ -70,7 +71,9 @@ void metrics_upstream_fault(struct metrics *, const struct upstream *, enum metr
 void metrics_tool_call(struct metrics *, const struct interceptor *, enum metric_call);
 void metrics_run(struct metrics *, const struct sandbox *, enum metric_run, int64_t us);
 void metrics_sandbox_error(struct metrics *, const struct sandbox *, int code);
-void metrics_search(struct metrics *, const struct search *, bool has_failed);
+void metrics_search(struct metrics *, const struct search *, enum metric_call, int64_t us);
+void metrics_search_cached(struct metrics *, const struct search *);
+void metrics_search_hits(struct metrics *, const struct search *, const size_t counts[HIT_FATES]);
 
 struct metrics_now { /* what is read at the moment, from others */
     struct registry_stats registry;

@@ -80,7 +80,9 @@ struct request {
     unsigned turns, calls_run;
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
-    const struct offered_tool *active_tool; /* whose call runs now */
+    unsigned searches;  /* that were allowed, cached ones too */
+    const struct offered_tool *active_tool; /* whose calls run now … */
+    size_t active_calls;                    /* … and how many; several only of one that may */
     bool is_streaming;                      /* head and first bytes have gone to the client */
     bool
         may_begin_stream; /* a turn was good: the head may go, though there is nothing to say yet */
@@ -142,9 +144,16 @@ void hooks_done(struct request *);
 
 /* tools.c */
 void tools_offer(struct request *);
-/* *ret_over where the call counts as over a limit although it was run: it repeats itself. */
-int tool_run(struct request *, const struct surface_call *, size_t index, struct buf *out,
-             bool *ret_over, struct sg_error *err);
+/* Begins a call, which goes on by itself. Others of the same offer may be begun before it has ended, where it may be beside
+ * them; each must be finished or dropped. */
+struct tool_call *tool_start(struct request *, const struct surface_call *);
+bool tool_may_be_beside(const struct request *, const struct surface_call *);
+/* Waits for its end and tells it. *ret_over where the call counts as over a limit although it was run: it repeats itself. */
+int tool_finish(struct tool_call *, size_t index, struct buf *out, bool *ret_over,
+                struct sg_error *err);
+/* Nobody wants it any more: the first lets go of it, the second also waits for its end. */
+void tool_cancel(struct tool_call *);
+void tool_drop(struct tool_call *);
 /* It is over a limit: not run, and told so. */
 void tool_refuse(struct request *, size_t index, struct buf *out);
 

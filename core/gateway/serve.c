@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "gateway/metrics.h"
 #include "gateway/request.h"
+#include "gateway/search_state.h"
 #include "gateway/systemd.h"
 #include "session/records.h"
 
@@ -42,6 +43,7 @@ static bool start_serving(struct life *life)
     records.identity_bytes = LIMIT_RESPONSES_IDENTITY_BYTES;
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
+    gateway->searches = search_state_new();
     gateway->listen.loops = gateway->loops;
     gateway->listen.loops_count = gateway->loops_count;
     gateway->listen.handle = request_handle;

@@ -211,7 +211,11 @@ static void read_search(struct setup *s, const struct conf_node *entry)
         return;
     }
     struct search *search = &s->config->searches[s->config->searches_count++];
-    search->name = text.name;
+    *search = (struct search){.name = text.name,
+                              .timeout_ms = text.search_timeout_ms,
+                              .cache_ms = text.cache_ms,
+                              .max_per_request = text.max_per_request,
+                              .per_minute = text.per_minute};
     search->instance = make_instance(s, entry, PLUGIN_SEARCH, text.plugin, text.name);
 }
 

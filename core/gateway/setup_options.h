@@ -19,6 +19,7 @@ struct sandbox_text {
 
 struct search_text {
     const char *name, *plugin;
+    int64_t search_timeout_ms, cache_ms, max_per_request, per_minute;
 };
 
 struct interceptor_text {

@@ -1,4 +1,4 @@
-/* Our tools in a request: which are offered to it, and running one call of the model. */
+/* Our tools in a request: which are offered to it, and running the calls of the model. */
 #include "gateway/request.h"
 
 #include "base/check.h"
@@ -91,6 +91,16 @@ void tools_offer(struct request *r)
     }
 }
 
+struct tool_call { /* one that was begun; in the request's arena */
+    struct request *request;
+    const struct surface_call *wanted;
+    const struct offered_tool *tool;
+    struct sg_call *call;
+    bool has_started; /* else its arguments are too long */
+    int64_t began_ms;
+    struct collected collected;
+};
+
 struct call_arguments {
     const struct sg_tool *tool;
     const char *json;
@@ -163,78 +173,125 @@ static void tool_failed(struct request *r, const struct offered_tool *tool, stru
                      c->model.len > 0 ? "\n" : "");
 }
 
-static void tool_log(const struct request *r, const struct surface_call *call,
-                     const struct collected *c, int64_t began_ms)
+static void tool_log(const struct tool_call *c)
 {
     struct log_line line;
     log_begin(&line, SG_INFO, "tool");
-    log_text(&line, "request", r->id);
-    log_text(&line, "interceptor", r->active_tool->interceptor->name);
-    log_str(&line, "tool", call->name);
-    log_text(&line, "status", c->failed ? "failed" : "completed");
-    log_int(&line, "ms", clock_ms() - began_ms);
+    log_text(&line, "request", c->request->id);
+    log_text(&line, "interceptor", c->tool->interceptor->name);
+    log_str(&line, "tool", c->wanted->name);
+    log_text(&line, "status", c->collected.failed ? "failed" : "completed");
+    log_int(&line, "ms", clock_ms() - c->began_ms);
     log_end(&line);
 }
 
 /* True where it counts as over a limit. */
-static bool tool_end(struct request *r, const struct surface_call *call, size_t index,
-                     struct collected *c, struct buf *out)
+static bool tool_end(struct tool_call *c, size_t index, struct buf *out)
 {
-    bool is_over = repeat_is_over(r, call, buf_str(&c->model));
-    struct str said = {arena_copy(r->arena, buf_str(&c->model)), c->model.len};
+    struct request *r = c->request;
+    bool is_over = repeat_is_over(r, c->wanted, buf_str(&c->collected.model));
+    struct str said = {arena_copy(r->arena, buf_str(&c->collected.model)), c->collected.model.len};
     struct surface_result result = {
         .model_text = is_over ? str_of(limit_text) : said,
         .container_id = r->lease != NULL
                             ? str_of(arena_printf(r->arena, "%s", lease_container_id(r->lease)))
                             : (struct str){0}};
-    collected_result(c, &result);
+    collected_result(&c->collected, &result);
     r->route.surface->call_end(r->talk, index, &result, out);
-    metrics_tool_call(r->gateway->metrics, r->active_tool->interceptor,
-                      c->failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
+    metrics_tool_call(r->gateway->metrics, c->tool->interceptor,
+                      c->collected.failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
     return is_over;
 }
 
-int tool_run(struct request *r, const struct surface_call *wanted, size_t index, struct buf *out,
-             bool *ret_over, struct sg_error *err)
+/* What needs the request's container is kept in order: there is one of it. */
+bool tool_may_be_beside(const struct request *r, const struct surface_call *wanted)
 {
-    int64_t began_ms = clock_ms();
+    const struct offered_tool *tool = &r->tools[wanted->offer];
+    return (tool->tool->flags & SG_TOOL_PARALLEL) != 0 && tool->interceptor->sandbox == NULL;
+}
+
+struct tool_call *tool_start(struct request *r, const struct surface_call *wanted)
+{
     CHECK(wanted->offer < r->offers_count);
     const struct offered_tool *tool = &r->tools[wanted->offer];
-    struct collected c = {
-        .arena = r->arena, .account = &r->account, .model = {.max = MODEL_TEXT_BYTES_MAX}};
-    struct sg_call *call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
-    call_set_identity(call, r->identity);
-    struct call_arguments *arguments = arena_alloc(call_arena(call), sizeof *arguments);
-    char *json = arena_copy(call_arena(call), wanted->arguments);
+    struct tool_call *c = arena_get(r->arena, sizeof *c);
+    *c = (struct tool_call){.request = r,
+                            .wanted = wanted,
+                            .tool = tool,
+                            .began_ms = clock_ms(),
+                            .collected = {.arena = r->arena,
+                                          .account = &r->account,
+                                          .model = {.max = MODEL_TEXT_BYTES_MAX}}};
+    c->call = call_new(tool->interceptor->instance, "call", r, r->id, r->deadline);
+    call_set_identity(c->call, r->identity);
+    call_set_tool_options(c->call, wanted->options);
+    CHECK(r->active_tool == NULL || r->active_tool == tool);
     r->active_tool = tool;
-    r->route.surface->call_begin(r->talk, index, (struct str){0}, out);
-    int rc = 0;
+    r->active_calls++;
+    struct call_arguments *arguments = arena_alloc(call_arena(c->call), sizeof *arguments);
+    char *json = arena_copy(call_arena(c->call), wanted->arguments);
     if (arguments == NULL || json == NULL) {
-        (void)buf_puts(&c.model, "[invalid call] The arguments are too long.");
-        collected_fail(&c, SURFACE_REASON_INVALID);
-    } else {
-        *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
-        if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {
-            r->runs++; /* what it does is its own affair; the others say when they begin */
-        }
-        call_start(call, invoke_tool, arguments);
-        rc = tool_follow(r, call, &c, err);
-        if (rc == 0) {
-            struct sg_error failure = {0};
-            if (tool_result(call, &c, &failure) != 0) {
-                tool_failed(r, tool, &c, &failure);
-            }
-        }
-        call_cancel(call);
-        call_wait_end(call); /* it may still look at this request */
+        return c;
     }
+    *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
+    if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {
+        r->runs++; /* what it does is its own affair; the others say when they begin */
+    }
+    c->has_started = true;
+    call_start(c->call, invoke_tool, arguments);
+    return c;
+}
+
+/* To its end. */
+static int tool_await(struct tool_call *c, struct sg_error *err)
+{
+    if (!c->has_started) {
+        (void)buf_puts(&c->collected.model, "[invalid call] The arguments are too long.");
+        collected_fail(&c->collected, SURFACE_REASON_INVALID);
+        return 0;
+    }
+    int rc = tool_follow(c->request, c->call, &c->collected, err);
+    struct sg_error failure = {0};
+    if (rc == 0 && tool_result(c->call, &c->collected, &failure) != 0) {
+        tool_failed(c->request, c->tool, &c->collected, &failure);
+    }
+    call_cancel(c->call);
+    call_wait_end(c->call); /* it may still look at this request */
+    return rc;
+}
+
+void tool_cancel(struct tool_call *c)
+{
+    if (c->has_started) {
+        call_cancel(c->call);
+    }
+}
+
+void tool_drop(struct tool_call *c)
+{
+    struct request *r = c->request;
+    tool_cancel(c);
+    if (c->has_started) {
+        call_wait_end(c->call);
+    }
+    call_unref(c->call);
+    buf_clear(&c->collected.model);
+    CHECK(r->active_calls > 0);
+    r->active_calls--;
+    r->active_tool = r->active_calls > 0 ? r->active_tool : NULL;
+}
+
+int tool_finish(struct tool_call *c, size_t index, struct buf *out, bool *ret_over,
+                struct sg_error *err)
+{
+    struct request *r = c->request;
+    r->route.surface->call_begin(r->talk, index, (struct str){0}, out);
+    int rc = tool_await(c, err);
     if (rc == 0) {
-        tool_log(r, wanted, &c, began_ms);
-        *ret_over = tool_end(r, wanted, index, &c, out);
+        tool_log(c);
+        *ret_over = tool_end(c, index, out);
     }
-    call_unref(call);
-    buf_clear(&c.model);
-    r->active_tool = NULL;
+    tool_drop(c);
     return rc;
 }
 

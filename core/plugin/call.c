@@ -57,6 +57,17 @@ void call_set_identity(struct sg_call *call, struct str identity)
     account_open(&call->account, identity);
 }
 
+void call_set_tool_options(struct sg_call *call, struct str json)
+{
+    CHECK(call->place == CALL_NOT_STARTED);
+    call->tool_options = json.len == 0 ? NULL : check_alloc(arena_copy(call->arena, json));
+}
+
+const char *call_tool_options(const struct sg_call *call)
+{
+    return call->tool_options;
+}
+
 int call_hold(struct sg_call *call, size_t bytes, struct sg_error *err)
 {
     CHECK(call->place == CALL_NOT_STARTED);

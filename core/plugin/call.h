@@ -56,6 +56,10 @@ struct sg_call *call_new(const struct instance *, const char *operation, void *c
  * it, calls wait for the identity's earlier ones, first come first served, until their deadline. */
 void call_set_identity(struct sg_call *, struct str identity);
 
+/* Before the start, of a tool's call: what sg->tool_options() gives (copied); empty: NULL. */
+void call_set_tool_options(struct sg_call *, struct str json);
+const char *call_tool_options(const struct sg_call *); /* NULL: none */
+
 /* Before the start, with an identity: counts bytes that the caller puts into the call's arena, until the call is gone.
  * SG_E_LIMIT as account_take() (http/admission.h). Output that waits in the queue is counted by itself. */
 int call_hold(struct sg_call *, size_t bytes, struct sg_error *err);

@@ -41,7 +41,8 @@ struct sg_call {
     const struct instance *instance;
     const char *operation, *request_id;
     struct str identity;
-    struct account account; /* of the identity: what the call holds of its memory */
+    const char *tool_options; /* NULL: none */
+    struct account account;   /* of the identity: what the call holds of its memory */
     int64_t deadline;
     struct loop *home;
     struct arena *arena;

@@ -183,6 +183,11 @@ static const char *host_identity(struct sg_call *call)
     return is_told ? call->identity.data : NULL; /* ended by a NUL; NULL in open() and close() */
 }
 
+static const char *host_tool_options(struct sg_call *call)
+{
+    return call_is_ours(call, "tool_options", NULL) ? call->tool_options : NULL;
+}
+
 /* ---- what the gateway does for interceptors ---- */
 
 static int part_run_code(struct sg_call *call, void *arguments, const struct sg_sink *sink,
@@ -312,6 +317,7 @@ const struct sg_host *host_table(void)
         .libexec_dir = host_libexec_dir,
         .message = host_message,
         .identity = host_identity,
+        .tool_options = host_tool_options,
     };
     return &table;
 }

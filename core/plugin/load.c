@@ -362,7 +362,8 @@ const char *const *plugin_reserved(enum plugin_kind kind)
     static const char *const interceptor[] = {"plugin",    "name",      "enabled", "sandbox",
                                               "search",    "upstreams", "offer",   "tool_name",
                                               "show_runs", NULL};
-    static const char *const search[] = {"name", "plugin", NULL};
+    static const char *const search[] = {
+        "name", "plugin", "search_timeout", "cache", "max_per_request", "per_minute", NULL};
     static const char *const upstream[] = {"name",
                                            "plugin",
                                            "base_url",

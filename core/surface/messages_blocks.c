@@ -170,9 +170,11 @@ void messages_calls_settle(struct messages *m, struct messages_turn *turn)
         block->arguments = arguments_settle(input, &block->history);
         m->request.set.shown[block->offer].called = true;
         turn->our_blocks[turn->ours_count] = block;
-        turn->ours[turn->ours_count++] =
-            (struct surface_call){(size_t)block->offer, buf_str(&block->id), buf_str(&block->name),
-                                  block->arguments.len > 0 ? block->arguments : STR("{}")};
+        turn->ours[turn->ours_count++] = (struct surface_call){
+            .offer = (size_t)block->offer,
+            .id = buf_str(&block->id),
+            .name = buf_str(&block->name),
+            .arguments = block->arguments.len > 0 ? block->arguments : STR("{}")};
     }
 }
 

@@ -210,8 +210,10 @@ static void pending_read(struct past *past)
         }
         request->pending_shown[request->pending_count] = call->id;
         request->pending[request->pending_count++] =
-            (struct surface_call){(size_t)call->offer, past_up_id(call->id),
-                                  request->set.shown[call->offer].name, call->input};
+            (struct surface_call){.offer = (size_t)call->offer,
+                                  .id = past_up_id(call->id),
+                                  .name = request->set.shown[call->offer].name,
+                                  .arguments = call->input};
     }
     if (before.len > 0) {
         request->pending_before = buf_to_arena(&before, past->arena);

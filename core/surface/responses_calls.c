@@ -230,8 +230,10 @@ static void call_settle(struct responses *r, struct responses_turn *turn,
     }
     arguments_fit(turn, item);
     r->request.set.shown[item->offer].called = true;
-    turn->ours[turn->ours_count] = (struct surface_call){
-        (size_t)item->offer, buf_str(&item->call_id), buf_str(&item->name), item->settled};
+    turn->ours[turn->ours_count] = (struct surface_call){.offer = (size_t)item->offer,
+                                                         .id = buf_str(&item->call_id),
+                                                         .name = buf_str(&item->name),
+                                                         .arguments = item->settled};
     turn->ours_items[turn->ours_count++] = item;
 }
 

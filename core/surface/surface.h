@@ -88,6 +88,8 @@ struct surface_call { /* a call of a tool of ours, in the model's order */
     struct str id;    /* the upstream's, or one of ours where it gave none */
     struct str name;
     struct str arguments; /* as text; may be anything at all */
+    struct str options; /* what the client asked of the hosted tool, as sg->tool_options() says it;
+                             empty: nothing */
 };
 
 struct surface_usage { /* -1: not said */

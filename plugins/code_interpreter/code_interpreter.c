@@ -4,7 +4,7 @@
  * The core finds the model's calls, keeps the container and writes the client's items; here is what lies between: the
  * arguments are checked before anything is done, the client sees all events, and the model is told, in order and within
  * a bound, what happened. */
-#include "tool.h"
+#include "tools.h"
 
 static const struct sg_option options[] = {
     {.name = "shown",

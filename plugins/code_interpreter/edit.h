@@ -4,7 +4,7 @@
 
 #include "report.h"
 #include "text.h"
-#include "tool.h"
+#include "tools.h"
 
 #define EDIT_BYTES_MAX ((size_t)1024 * 1024) /* of a file that is viewed or changed */
 

@@ -2,7 +2,7 @@
  * in order and within a bound, what happened. Whatever goes wrong in the sandbox is a labelled text for the model, never
  * a failed request. */
 #include "report.h"
-#include "tool.h"
+#include "tools.h"
 
 #include <stdio.h>
 #include <string.h>

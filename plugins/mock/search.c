@@ -18,6 +18,7 @@ struct search_rule {
 struct search_config {
     struct sg_list rules;
     int64_t delay;
+    bool ignores_domains;
     const char *fault, *journal;
 };
 
@@ -68,6 +69,11 @@ static const struct sg_option options[] = {
      .def = "none",
      .choices = FAULTS,
      .help = "What goes wrong in every search without a rule."},
+    {.name = "ignores_domains",
+     .type = SG_BOOL,
+     SG_FIELD(struct search_config, ignores_domains),
+     .def = "false",
+     .help = "Finds pages of any domain, as a service does that cannot be asked for some."},
     {.name = "journal",
      .type = SG_STRING,
      SG_FIELD(struct search_config, journal),
@@ -255,10 +261,13 @@ static int emit_garbage(struct sg_call *call, struct sg_error *err)
     return code;
 }
 
-static int search(void *self, struct sg_call *call, const struct sg_query *query,
+static int search(void *self, struct sg_call *call, const struct sg_query *wanted,
                   struct sg_error *err)
 {
     struct search *s = self;
+    struct sg_query unbound = *wanted;
+    unbound.allowed = unbound.blocked = NULL;
+    const struct sg_query *query = s->config->ignores_domains ? &unbound : wanted;
     const struct search_rule *rule = NULL, *rules = s->config->rules.items;
     for (size_t i = 0; rule == NULL && i < s->config->rules.count; i++) {
         rule =

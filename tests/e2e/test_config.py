@@ -40,7 +40,8 @@ class Config(E2E):
         self.assertIn("1 upstream, 2 sandboxes, 0 searches, 1 interceptor\n", self.check(more)[1])
 
     def test_the_shipped_files_are_good(self):
-        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/offline.yaml"):
+        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/offline.yaml",
+                     "examples/search.yaml"):
             code, out, err = run("check", "--config", str(ROOT / name), env={"E2B_API_KEY": "e2b_" + "0" * 40})
             self.assertEqual((code, err), (0, ""), name)
             self.assertIn("good", out)
@@ -283,6 +284,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.assertEqual(sorted(kinds["mock"]), ["sandbox", "search", "upstream"])
         self.assertEqual(kinds["code_interpreter"], ["interceptor"])
         self.assertEqual(kinds["local"], ["sandbox"])
+        self.assertEqual(kinds["web_search"], ["interceptor"])
         for name, words in (("mock", ("create_fault", "journal")), ("code_interpreter", ("shown", "16KiB")),
                             ("local", ("memory", "512MiB"))):
             code, out, err = run("describe", name)
@@ -292,7 +294,8 @@ sessions: { idle_timeout: 10, id_from: [user] }
         code, out, err = run("describe", "core")
         self.assertEqual((code, err), (0, ""))
         named = re.findall(r"The (?:sandbox provider|search provider|interceptor): ([a-z_, ]+), or one of your own\.", out)
-        self.assertEqual(named, ["local, mock", "brave, exa, mock, perplexity, searxng, serper, tavily", "code_interpreter"], "plugins that are there")
+        self.assertEqual(named, ["e2b, local, mock", "brave, exa, mock, perplexity, searxng, serper, tavily",
+                                 "code_interpreter, web_search"], "plugins that are there")
         code, out, err = run("describe", "mok")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("sandgate: ", err)

@@ -1,6 +1,6 @@
 /* The code interpreter's arguments: any bytes as arguments, the code then as a fenced block and as a traceback. What is
  * decoded never outgrows what it was written with. A plugin's parser is its own, so its sources are taken in whole. */
-#include "../../plugins/code_interpreter/arguments.c"
+#include "../../plugins/support/arguments.c"
 #include "../../plugins/support/json_text.c"
 #include "../../plugins/code_interpreter/traceback.c"
 

@@ -114,6 +114,7 @@ static void the_core_keeps_its_own_names(void)
     CU_ASSERT_FALSE(has(plugin_reserved(PLUGIN_SANDBOX), "timeout"));
     CU_ASSERT_TRUE(has(plugin_reserved(PLUGIN_SEARCH), "plugin"));
     CU_ASSERT_FALSE(has(plugin_reserved(PLUGIN_SEARCH), "keep"));
+    CU_ASSERT_TRUE(has(plugin_reserved(PLUGIN_SEARCH), "per_minute"));
     static const char *const upstream[] = {"name",
                                            "plugin",
                                            "base_url",

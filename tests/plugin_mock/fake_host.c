@@ -81,16 +81,8 @@ static int host_emit(struct sg_call *call, enum sg_out kind, const void *data, s
     return 0;
 }
 
-static int host_run_code(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
-                         struct sg_error *err)
+static int send_events(struct sg_call *call, const struct sg_sink *sink, struct sg_error *err)
 {
-    call->runs++;
-    free(call->run_code);
-    call->run_code = calloc(1, run->code_len + 1);
-    memcpy(call->run_code, run->code, run->code_len);
-    call->run_code_len = run->code_len;
-    snprintf(call->run_language, sizeof call->run_language, "%s", run->language);
-    call->run_timeout_ms = run->timeout_ms;
     size_t repeat = call->events_repeat == 0 ? 1 : call->events_repeat;
     for (size_t i = 0; i < repeat * call->events_count; i++) {
         const struct event *event = &call->events[i % call->events_count];
@@ -104,6 +96,54 @@ static int host_run_code(struct sg_call *call, const struct sg_run *run, const s
     return call->run_result == 0
                ? 0
                : host_fail(err, (enum sg_code)call->run_result, "%s", call->run_message);
+}
+
+static int host_run_code(struct sg_call *call, const struct sg_run *run, const struct sg_sink *sink,
+                         struct sg_error *err)
+{
+    call->runs++;
+    free(call->run_code);
+    call->run_code = calloc(1, run->code_len + 1);
+    memcpy(call->run_code, run->code, run->code_len);
+    call->run_code_len = run->code_len;
+    snprintf(call->run_language, sizeof call->run_language, "%s", run->language);
+    call->run_timeout_ms = run->timeout_ms;
+    return send_events(call, sink, err);
+}
+
+static void note(struct sg_call *call, const char *name, const char *value)
+{
+    size_t used = strlen(call->searched);
+    if (value != NULL) {
+        snprintf(call->searched + used, sizeof call->searched - used, "%s=%s;", name, value);
+    }
+}
+
+/* text=x;count=5;allowed=a.org;country=NL; */
+static int host_search(struct sg_call *call, const struct sg_query *query,
+                       const struct sg_sink *sink, struct sg_error *err)
+{
+    char count[32];
+    call->searches++;
+    call->searched[0] = '\0';
+    snprintf(count, sizeof count, "%lld", (long long)query->count_max);
+    note(call, "text", query->text);
+    note(call, "count", count);
+    for (size_t i = 0; query->allowed != NULL && query->allowed[i] != NULL; i++) {
+        note(call, "allowed", query->allowed[i]);
+    }
+    for (size_t i = 0; query->blocked != NULL && query->blocked[i] != NULL; i++) {
+        note(call, "blocked", query->blocked[i]);
+    }
+    note(call, "country", query->country);
+    note(call, "language", query->language);
+    note(call, "freshness", query->freshness);
+    return send_events(call, sink, err);
+}
+
+static const char *host_tool_options(struct sg_call *call)
+{
+    return call->tool_options;
 }
 
 static int file_note(struct sg_call *call, const struct sg_sink *sink, struct sg_error *err)
@@ -191,6 +231,8 @@ static const struct sg_host host = {
     .file_list = host_file_list,
     .message = host_message,
     .http = fake_http,
+    .search = host_search,
+    .tool_options = host_tool_options,
 };
 
 const struct sg_host *host_table(void)

@@ -116,6 +116,10 @@ struct sg_call {
     char put_path[256];
     char *put_data;
     size_t put_len;
+    /* search(): sends `events` to the sink, then returns run_result with run_message. What was asked, as text. */
+    size_t searches;
+    char searched[2048];
+    const char *tool_options; /* tool_options() */
     /* time_left_ms(): 60 s, or this; negative: over. */
     int64_t time_left_ms;
     /* http(): the queue of call_reply(), and what was asked. Without a reply a request fails as one that was refused. */

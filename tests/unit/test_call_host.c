@@ -160,6 +160,36 @@ static void interceptors_are_told_who_asks_and_providers_are_not(void)
     run_both(identity_fiber);
 }
 
+static int ask_tool_options(const struct instance *i, struct sg_call *call, void *arguments,
+                            struct sg_error *err)
+{
+    (void)i, (void)err;
+    const char *options = host->tool_options(call);
+    CU_ASSERT_EQUAL(options == NULL, arguments == NULL);
+    CU_ASSERT_TRUE(options == NULL || strcmp(options, arguments) == 0);
+    return 0;
+}
+
+static void tool_options_fiber(void *arg)
+{
+    static char text[] = "{\"max_uses\": 3}";
+    char *const expected[] = {text, NULL, NULL};
+    struct sg_error err = {0};
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        struct sg_call *call = call_new(instance, "call", NULL, NULL, DEADLINE_NONE);
+        if (i < 2) {
+            call_set_tool_options(call, str_of(expected[i]));
+        }
+        CU_ASSERT_EQUAL(call_run(call, ask_tool_options, expected[i], NULL, &err), 0);
+    }
+}
+
+static void a_tool_is_told_what_the_client_asked_of_it(void)
+{
+    run_both(tool_options_fiber);
+}
+
 /* ---- descriptors and threads ---- */
 
 static int use_fd(const struct instance *i, struct sg_call *call, void *arguments,
@@ -580,6 +610,7 @@ static const struct test tests[] = {
     TEST(an_instance_opens_and_closes_in_the_callers_fiber),
     TEST(a_call_used_on_another_thread_is_refused_and_logged),
     TEST(interceptors_are_told_who_asks_and_providers_are_not),
+    TEST(a_tool_is_told_what_the_client_asked_of_it),
 };
 
 int main(int argc, char **argv)

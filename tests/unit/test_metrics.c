@@ -183,8 +183,12 @@ static void causes_of_sandboxes_and_searches_have_words(void)
     metrics_sandbox_error(metrics, &sandboxes[0], SG_E_GONE_BEFORE);
     metrics_sandbox_error(metrics, &sandboxes[0], SG_E_LIMIT);
     metrics_sandbox_error(metrics, &sandboxes[0], 77);
-    metrics_search(metrics, &searches[0], false);
-    metrics_search(metrics, &searches[0], true);
+    metrics_search(metrics, &searches[0], METRIC_CALL_COMPLETED, 3000);
+    metrics_search(metrics, &searches[0], METRIC_CALL_FAILED, 4000);
+    metrics_search(metrics, &searches[0], METRIC_CALL_REFUSED, 0);
+    metrics_search_cached(metrics, &searches[0]);
+    metrics_search_hits(metrics, &searches[0],
+                        (const size_t[HIT_FATES]){[HIT_PASSED] = 5, [HIT_FILTERED] = 2});
     read_text();
     CU_ASSERT_TRUE(has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"limit\"} 1"));
     CU_ASSERT_TRUE(
@@ -192,6 +196,12 @@ static void causes_of_sandboxes_and_searches_have_words(void)
     CU_ASSERT_TRUE(has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"other\"} 1"));
     CU_ASSERT_TRUE(has_line("sandgate_searches_total{search=\"web\",outcome=\"completed\"} 1"));
     CU_ASSERT_TRUE(has_line("sandgate_searches_total{search=\"web\",outcome=\"failed\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_searches_total{search=\"web\",outcome=\"refused\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_searches_cached_total{search=\"web\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_search_duration_seconds_count{search=\"web\"} 2"));
+    CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"passed\"} 5"));
+    CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"filtered\"} 2"));
+    CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"surplus\"} 0"));
     end();
 }
 

@@ -198,8 +198,11 @@ struct sg_interceptor_ops {
 
 struct sg_query {
     const char *text;
-    int64_t count_max;          /* hits wanted; 0: the provider's default */
-    const char *const *allowed; /* domains, ended by NULL; NULL: any */
+    /* Hits wanted; 0: the provider's default. More may be emitted: the core hands on the first that fit. */
+    int64_t count_max;
+    /* Domains, ended by NULL; NULL: any. A provider gets plain hosts. The core looks at every hit's URL itself, paths
+     * included, so a provider whose service cannot be asked for domains leaves them alone. */
+    const char *const *allowed;
     const char *const *blocked; /* likewise */
     const char *country;        /* two letters, or NULL */
     const char *language;       /* two letters, or NULL */

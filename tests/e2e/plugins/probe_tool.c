@@ -8,6 +8,22 @@
 #define PROBE_HOSTED NULL
 #endif
 
+/* Tells the model each hit as it comes. */
+static int tell(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
+{
+    return kind == SG_OUT_HIT ? sg->emit(context, SG_OUT_MODEL, data, len, err) : 0;
+}
+
+/* A path, and a domain below one that is allowed. */
+static int search_filtered(struct sg_call *call, struct sg_error *err)
+{
+    static const char *const allowed[] = {"a.org", "https://b.org/docs", NULL};
+    static const char *const blocked[] = {"old.a.org", "a.org/private", NULL};
+    struct sg_sink sink = {.event = tell, .ctx = call};
+    struct sg_query query = {.text = "filtered", .allowed = allowed, .blocked = blocked};
+    return sg->search(call, &query, &sink, err);
+}
+
 static int drop(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
     (void)context;
@@ -29,6 +45,9 @@ static int call_tool(void *self, struct sg_call *call, const char *json, size_t 
 {
     (void)self;
     struct sg_sink sink = {.event = drop};
+    if (memmem(json, len, "filtered", 8) != NULL) {
+        return search_filtered(call, err);
+    }
     if (memmem(json, len, "search", 6) != NULL) {
         struct sg_query query = {.text = "x"};
         struct sg_sink telling = {.event = tell, .ctx = call};

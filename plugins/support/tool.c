@@ -1,4 +1,4 @@
-/* What the three tools share. */
+/* How tools of interceptors end a call. */
 #include "tool.h"
 
 #include <stdio.h>

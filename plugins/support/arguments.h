@@ -1,6 +1,6 @@
 /* From what a model wrote as arguments to the values that a tool works with. */
-#ifndef CODE_INTERPRETER_ARGUMENTS_H
-#define CODE_INTERPRETER_ARGUMENTS_H
+#ifndef PLUGINS_SUPPORT_ARGUMENTS_H
+#define PLUGINS_SUPPORT_ARGUMENTS_H
 
 #include "json_text.h"
 

@@ -1,0 +1,32 @@
+/* What searches of a process share: answers that were good and are new enough to be given again, and when an identity
+ * searched last. Everything is kept by identity: hits are public, but that somebody has asked before shows in how fast an
+ * answer comes. In memory, any thread; times are the caller's (clock_ms()). */
+#ifndef SANDGATE_GATEWAY_SEARCH_STATE_H
+#define SANDGATE_GATEWAY_SEARCH_STATE_H
+
+#include "base/buf.h"
+#include "base/str.h"
+
+#include <stdint.h>
+
+#define SEARCH_PER_MINUTE_MAX 10000
+
+struct search_state;
+
+struct search_state *search_state_new(void);
+void search_state_free(struct search_state *); /* NULL is fine */
+
+/* May the identity search now, by the search of that number? 0: yes, and it is counted; else the milliseconds until it may:
+ * `per_minute` were begun within the last 60 s. Identities are names of the configuration, and so is the memory bounded. */
+int64_t search_rate_take(struct search_state *, size_t search, struct str identity,
+                         size_t per_minute, int64_t now_ms);
+
+/* Appends what was kept under the key less than `life_ms` ago; false: nothing. */
+bool search_cache_find(struct search_state *, struct str identity, struct str key, int64_t life_ms,
+                       int64_t now_ms, struct buf *ret);
+/* Bounded in bytes (an entry, an identity's, all), and as an entry has some hundred bytes of its own, in number; the least
+ * recently used go first. */
+void search_cache_keep(struct search_state *, struct str identity, struct str key, struct str data,
+                       int64_t now_ms);
+
+#endif
