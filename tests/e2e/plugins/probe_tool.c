@@ -43,7 +43,8 @@ static int call_tool(void *self, struct sg_call *call, const char *json, size_t 
         return search_filtered(call, err);
     }
     if (memmem(json, len, "search", 6) != NULL) {
-        struct sg_query query = {.text = "x"};
+        bool is_empty = memmem(json, len, "search for no text", 18) != NULL;
+        struct sg_query query = {.text = is_empty ? NULL : "x"};
         return sg->search(call, &query, &sink, err);
     }
     if (memmem(json, len, "run", 3) != NULL) {
