@@ -48,7 +48,7 @@
 #define LIMIT_CHAIN_BYTES (8 * MIB)     /* stored responses before the one that is asked for */
 #define LIMIT_RESPONSES_IDENTITY_BYTES (64 * MIB)
 #define LIMIT_RESPONSES_TOTAL_BYTES (512 * MIB)
-#define LIMIT_SEARCH_BYTES (1 * MIB)          /* all hits of a search */
+#define LIMIT_SEARCH_BYTES (2 * MIB)          /* all hits of a search; fewer by their own bounds */
 #define LIMIT_SEARCH_CACHE_MS 3600000         /* the longest that `cache` may say */
 #define LIMIT_SEARCH_CACHED_BYTES (128 * KIB) /* one search that is kept */
 #define LIMIT_SEARCH_CACHE_IDENTITY_BYTES (1 * MIB)

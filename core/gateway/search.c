@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "gateway/metrics.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 static const struct failure_texts search_texts = {
@@ -43,38 +42,11 @@ static int refuse(const struct job *job, struct sg_error *err)
     return err->code;
 }
 
-/* -1: the client names none. */
-static int64_t client_max(struct sg_call *call, struct arena *arena)
-{
-    struct json_text options;
-    struct sg_error ignored = {0};
-    const char *text = call_tool_options(call);
-    if (text == NULL || json_scan(str_of(text), arena, &options, &ignored) != 0) {
-        return -1;
-    }
-    const struct json_member *max =
-        json_find_type(options.members, options.count, "max_uses", JSON_NUMBER);
-    int64_t number;
-    return max != NULL && json_int_of(max->value, &number) && number >= 0 ? number : -1;
-}
-
 /* Every search of a request counts, also one that is answered from the cache: the client counts uses. */
 static int count_in_request(struct job *job, struct sg_call *call, struct sg_error *err)
 {
-    int64_t begun = (int64_t)job->request->searches, theirs = client_max(call, job->arena);
-    if (theirs >= 0 && begun >= theirs) {
-        (void)error_set(err, SG_E_LIMIT,
-                        "The client allows %" PRId64
-                        " searches in this request, and they are used up: answer with what you "
-                        "have.",
-                        theirs);
-        return refuse(job, err);
-    }
-    if (job->search->max_per_request > 0 && begun >= job->search->max_per_request) {
-        (void)error_set(err, SG_E_LIMIT,
-                        "A request may search %" PRId64
-                        " times, and that is used up: answer with what you have.",
-                        job->search->max_per_request);
+    int64_t theirs = search_client_max(call_tool_options(call), job->arena);
+    if (search_is_allowed(job->request->searches, theirs, job->search->max_per_request, err) != 0) {
         return refuse(job, err);
     }
     job->request->searches++;
@@ -93,10 +65,11 @@ static int count_in_minute(const struct job *job, struct sg_error *err)
     if (wait_ms == 0) {
         return 0;
     }
-    (void)error_set(err, SG_E_LIMIT,
-                    "%" PRId64 " searches a minute are allowed; the next is in %" PRId64
-                    " s: answer with what you have.",
-                    job->search->per_minute, (wait_ms + 999) / 1000);
+    (void)error_set(
+        err, SG_E_LIMIT,
+        "%lld searches a minute are allowed; the next is in %lld s: answer with what you "
+        "have.",
+        (long long)job->search->per_minute, (long long)(wait_ms + 999) / 1000);
     return refuse(job, err);
 }
 
@@ -130,7 +103,7 @@ static void find_key(struct job *job)
     struct str *parts = arena_get(job->arena, room * sizeof *parts);
     parts[count++] = str_of(job->search->name);
     parts[count++] = str_of(q->text);
-    parts[count++] = str_of(arena_printf(job->arena, "%" PRId64, q->count_max));
+    parts[count++] = str_of(arena_printf(job->arena, "%lld", (long long)q->count_max));
     for (size_t i = 0; i < sizeof optional / sizeof *optional; i++) {
         parts[count++] = optional[i] == NULL ? STR("") : STR("=");
         parts[count++] = str_of(optional[i]);
@@ -226,7 +199,7 @@ static int judge(const struct job *job, struct sg_error *err)
 {
     const size_t *counts = job->hits.counts;
     if (job->hits.lines.overflow) {
-        return error_set(err, SG_E_LIMIT, "the hits are too long");
+        return error_set(err, SG_E_LIMIT, "no memory");
     }
     bool has_good = counts[HIT_PASSED] + counts[HIT_FILTERED] > 0;
     return has_good || counts[HIT_MALFORMED] == 0

@@ -3,6 +3,7 @@
 #include "gateway/search_state.h"
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/lock.h"
 #include "session/index.h"
@@ -30,6 +31,40 @@ struct search_state {
     struct searcher *all;
     struct records *cache;
 };
+
+/* ---- in a request ---- */
+
+int64_t search_client_max(const char *options, struct arena *arena)
+{
+    struct json_text text;
+    struct sg_error ignored = {0};
+    if (options == NULL || json_scan(str_of(options), arena, &text, &ignored) != 0) {
+        return -1;
+    }
+    const struct json_member *max =
+        json_find_type(text.members, text.count, "max_uses", JSON_NUMBER);
+    int64_t number;
+    return max != NULL && json_int_of(max->value, &number) && number >= 0 ? number : -1;
+}
+
+int search_is_allowed(int64_t begun, int64_t theirs, int64_t ours, struct sg_error *err)
+{
+    if (theirs >= 0 && begun >= theirs) {
+        return error_set(err, SG_E_LIMIT,
+                         "The client allows %lld searches in this request, and they are used up: "
+                         "answer with what you have.",
+                         (long long)theirs);
+    }
+    if (ours > 0 && begun >= ours) {
+        return error_set(err, SG_E_LIMIT,
+                         "A request may search %lld times, and that is used up: answer with what "
+                         "you have.",
+                         (long long)ours);
+    }
+    return 0;
+}
+
+/* ---- what is shared ---- */
 
 struct search_state *search_state_new(void)
 {

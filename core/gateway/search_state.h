@@ -1,15 +1,23 @@
-/* What searches of a process share: answers that were good and are new enough to be given again, and when an identity
+/* How often may be searched, and what searches of a process share: answers that were good and are new enough to be given again, and when an identity
  * searched last. Everything is kept by identity: hits are public, but that somebody has asked before shows in how fast an
  * answer comes. In memory, any thread; times are the caller's (clock_ms()). */
 #ifndef SANDGATE_GATEWAY_SEARCH_STATE_H
 #define SANDGATE_GATEWAY_SEARCH_STATE_H
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/str.h"
 
 #include <stdint.h>
 
 #define SEARCH_PER_MINUTE_MAX 10000
+
+/* The most searches that the client allows in a request, from what sg->tool_options() gives; -1: it says nothing. */
+int64_t search_client_max(const char *options, struct arena *);
+/* May a request search once more that has done so `begun` times? SG_E_LIMIT with the limit that is in the way: the client's
+ * (-1: none) or the operator's (0: none). */
+int search_is_allowed(int64_t begun, int64_t theirs, int64_t ours, struct sg_error *err);
 
 struct search_state;
 

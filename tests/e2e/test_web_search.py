@@ -162,6 +162,13 @@ class WebSearch(E2E):
         self.assertEqual(urls, ["https://b.org/docs/x", "https://a.org/"], "the one with a path still finds its pages")
         self.assertEqual(gateway.wait_event("search")["filtered"], "1", "the service left out the blocked host")
 
+    def test_a_query_without_text_is_the_plugins_mistake(self):
+        gateway = self.start(answer(calls=[("c", "probe", {"what": "search for no text"})]), answer("ok"),
+                             interceptor="probe_search", server={"plugin_path": [FOLDER]})
+        chat(gateway, "x", tools=(SEARCH,))
+        self.assertEqual(results_of(self.up.requests[1]), ["[tool unavailable] The tool failed."])
+        self.assertIn("search(): the query has no text", gateway.wait_event("tool_failed")["message"])
+
     # ---- the cache ----
 
     def test_the_same_query_of_an_identity_is_asked_once(self):

@@ -9,6 +9,44 @@
 
 static struct search_state *state;
 
+static void the_clients_limit_is_read_where_it_is_one(void)
+{
+    static const struct {
+        const char *options;
+        int64_t max;
+    } cases[] = {{"{\"max_uses\": 3, \"country\": \"NL\"}", 3},
+                 {"{\"max_uses\": 0}", 0},
+                 {"{\"max_uses\": -1}", -1},
+                 {"{\"max_uses\": 1.5}", -1},
+                 {"{\"max_uses\": \"3\"}", -1},
+                 {"{\"max_uses\": null}", -1},
+                 {"{}", -1},
+                 {"[]", -1},
+                 {"nonsense", -1},
+                 {NULL, -1}};
+    struct arena *arena = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        CU_ASSERT_EQUAL(search_client_max(cases[i].options, arena), cases[i].max);
+    }
+    arena_free(arena);
+}
+
+static void the_limit_that_is_in_the_way_is_named(void)
+{
+    struct sg_error err = {0};
+    CU_ASSERT_EQUAL(search_is_allowed(100, -1, 0, &err), 0);
+    CU_ASSERT_EQUAL(search_is_allowed(2, 3, 3, &err), 0);
+    CU_ASSERT_EQUAL(search_is_allowed(3, 3, 0, &err), SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(err.message,
+                           "The client allows 3 searches in this request, and they are used up: "
+                           "answer with what you have.");
+    CU_ASSERT_EQUAL(search_is_allowed(0, 0, 0, &err), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(search_is_allowed(2, 3, 2, &err), SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(
+        err.message,
+        "A request may search 2 times, and that is used up: answer with what you have.");
+}
+
 static int64_t ask(size_t search, const char *identity, int64_t now_ms)
 {
     return search_rate_take(state, search, str_of(identity), 2, now_ms);
@@ -99,6 +137,8 @@ static void the_cache_is_bounded(void)
 }
 
 static const struct test tests[] = {
+    TEST(the_clients_limit_is_read_where_it_is_one),
+    TEST(the_limit_that_is_in_the_way_is_named),
     TEST(so_many_searches_begin_within_any_minute),
     TEST(identities_and_searches_are_counted_apart),
     TEST(what_is_kept_is_found_for_its_time_and_no_longer_for_being_used),

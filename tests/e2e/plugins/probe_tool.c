@@ -34,12 +34,6 @@ static int drop(void *context, enum sg_out kind, const void *data, size_t len, s
     return 0;
 }
 
-/* What was found becomes what the model is told. */
-static int tell(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
-{
-    return kind == SG_OUT_HIT ? sg->emit(context, SG_OUT_MODEL, data, len, err) : 0;
-}
-
 static int call_tool(void *self, struct sg_call *call, const char *json, size_t len,
                      struct sg_error *err)
 {
@@ -49,7 +43,8 @@ static int call_tool(void *self, struct sg_call *call, const char *json, size_t 
         return search_filtered(call, err);
     }
     if (memmem(json, len, "search", 6) != NULL) {
-        struct sg_query query = {.text = "x"};
+        bool is_empty = memmem(json, len, "search for no text", 18) != NULL;
+        struct sg_query query = {.text = is_empty ? NULL : "x"};
         struct sg_sink telling = {.event = tell, .ctx = call};
         return sg->search(call, &query, &telling, err);
     }
