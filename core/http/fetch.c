@@ -68,6 +68,10 @@ static size_t take_field(struct fetch *fetch, struct str line)
     if (!http_token_valid(name) || !http_value_valid(value)) {
         return give_up(fetch, SG_E_UNAVAILABLE, "sent a header with forbidden characters");
     }
+    /* libcurl would undo other codings unasked: a small answer becomes one without bounds. */
+    if (str_eq_nocase(name, STR("Transfer-Encoding")) && !str_eq_nocase(value, STR("chunked"))) {
+        return give_up(fetch, SG_E_UNAVAILABLE, "sent a Transfer-Encoding other than chunked");
+    }
     struct fetch_field field;
     if (!fields_grow(fetch) || !copy_str(fetch, name, &field.name) ||
         !copy_str(fetch, value, &field.value)) {

@@ -83,6 +83,7 @@ struct fetch_loop {
     size_t fetches; /* not yet ended */
     struct fetch_socket *sockets;
     size_t sockets_size;
+    int fd_by_port[65536]; /* of connections, by their own port; may be out of date */
 };
 
 /* Where it is not one of the first, its descriptors have been taken. */
@@ -105,6 +106,10 @@ struct fetch_socket *socket_at(struct fetch_loop *, int fd);
 
 curl_socket_t socket_open(void *fetch, curlsocktype, struct curl_sockaddr *);
 int socket_close(void *fetch_loop, curl_socket_t);
+/* Before a request is sent on a connection. Ends the transfer, and notes it, where it is one that was kept and has
+ * something to read: the transfer is then to begin anew, on a connection of its own. */
+int socket_before_request(void *fetch, char *remote_ip, char *local_ip, int remote_port,
+                          int local_port);
 /* How many of the sockets that the transfer opened have not been told to be closed. */
 size_t sockets_open_count(const struct fetch *);
 /* The transfer has ended: of its sockets only `remaining` (or none) is still open. */
@@ -139,6 +144,7 @@ struct fetch {
 
     /* Its end. */
     bool is_done, was_sent, no_descriptor;
+    bool is_spoiled;     /* the connection that it would have used */
     const char *problem; /* ours, a literal, where libcurl stopped because we told it to */
     int problem_code;
     CURLcode result;

@@ -54,6 +54,16 @@ static curl_socket_t remaining_socket(const struct fetch *fetch, CURLcode result
     return remaining;
 }
 
+/* Nothing of it was sent. False if it cannot be begun. */
+static bool begin_anew(struct fetch_multi *multi, struct fetch *fetch)
+{
+    struct sg_error err;
+    fetch->is_spoiled = false;
+    fetch->multi = multi;
+    CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK);
+    return multi_add(multi, fetch, &err) == 0;
+}
+
 static void take_messages(struct fetch_multi *multi)
 {
     CURLMsg *message;
@@ -67,7 +77,9 @@ static void take_messages(struct fetch_multi *multi)
         struct fetch *fetch = (void *)private;
         CHECK_MAGIC(fetch, FETCH_MAGIC);
         transfer_remove(fetch, remaining_socket(fetch, result));
-        fetch_finished(fetch, result);
+        if (!fetch->is_spoiled || !begin_anew(multi, fetch)) {
+            fetch_finished(fetch, result);
+        }
     }
 }
 

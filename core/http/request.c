@@ -184,6 +184,8 @@ static void set_rules(struct fetch *fetch)
     SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fetch->connect_ms);
     SET(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open);
     SET(easy, CURLOPT_OPENSOCKETDATA, fetch);
+    SET(easy, CURLOPT_PREREQFUNCTION, socket_before_request);
+    SET(easy, CURLOPT_PREREQDATA, fetch);
     SET(easy, CURLOPT_CLOSESOCKETFUNCTION, socket_close);
     SET(easy, CURLOPT_CLOSESOCKETDATA, fetch->home);
     SET(easy, CURLOPT_ERRORBUFFER, fetch->detail);

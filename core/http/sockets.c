@@ -6,7 +6,9 @@
 #include "http/admission.h"
 #include "http/fetch_internal.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,6 +75,53 @@ int socket_close(void *arg, curl_socket_t fd)
     CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
     socket_forget(socket_at(home, fd));
     return close(fd);
+}
+
+/* ---- what is kept, before it is used again ---- */
+
+static uint16_t local_port_of(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0) {
+        return 0;
+    }
+    return address.ss_family == AF_INET6
+               ? ntohs(((const struct sockaddr_in6 *)(const void *)&address)->sin6_port)
+               : ntohs(((const struct sockaddr_in *)(const void *)&address)->sin_port);
+}
+
+static void note_port(struct fetch *fetch, uint16_t port)
+{
+    for (size_t i = 0; i < fetch->opened_count; i++) {
+        if (fetch->opened_count == 1 || local_port_of(fetch->opened[i]) == port) {
+            fetch->home->fd_by_port[port] = fetch->opened[i];
+        }
+    }
+}
+
+/* Bytes that nobody asked for, or its end: what would be read as the answer to a request that is not sent yet. */
+static bool is_spoiled(struct fetch *fetch, int fd)
+{
+    char byte;
+    return socket_at(fetch->home, fd)->multi == fetch->multi &&
+           recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* libcurl 7.88 takes a kept connection up though there are bytes to read. It says which one only by its own port. */
+int socket_before_request(void *arg, char *remote_ip, char *local_ip, int remote_port,
+                          int local_port)
+{
+    struct fetch *fetch = arg;
+    (void)remote_ip, (void)local_ip, (void)remote_port;
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    uint16_t port = (uint16_t)local_port;
+    if (fetch->opened_count > 0) {
+        note_port(fetch, port);
+    } else {
+        fetch->is_spoiled = is_spoiled(fetch, fetch->home->fd_by_port[port]);
+    }
+    return fetch->is_spoiled ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 size_t sockets_open_count(const struct fetch *fetch)

@@ -1,6 +1,8 @@
 /* Fetching from an upstream over loopback: what is sent, what comes back, and every way in which it may not. */
 #include "fetch_fixture.h"
 
+#include <poll.h>
+
 #define OK "HTTP/1.1 200 OK\r\n"
 
 /* ---- whole exchanges ---- */
@@ -184,6 +186,8 @@ static void a_broken_head_is_no_answer(void)
     expect_failure("", STEP_CLOSE, "@ closed the connection without an answer");
     expect_failure("", STEP_RESET, "broken exchange with @: ");
     expect_failure("SSH-2.0-x\r\n", STEP_CLOSE, "broken exchange with @: ");
+    expect_failure(OK "Transfer-Encoding: gzip, chunked\r\n\r\n", STEP_CLOSE,
+                   "@ sent a Transfer-Encoding other than chunked");
     expect_failure(OK "A: b\r\n folded\r\n\r\n", STEP_CLOSE, "@ sent a header that is folded");
     expect_failure(OK "A: b\x01\r\n\r\n", STEP_CLOSE, "@ sent a header with forbidden characters");
     expect_failure(OK "A : b\r\n\r\n", STEP_CLOSE, "@ sent a header with forbidden characters");
@@ -467,6 +471,54 @@ static void a_body_that_is_sent_once_is_not_sent_again_when_a_kept_connection_en
         kept_connection_body);
 }
 
+/* Until there is something to read on a connection that is kept. */
+static void await_unread(void)
+{
+    size_t count = 0;
+    for (size_t fd = 0; fd < home->sockets_size; fd++) {
+        if (home->sockets[fd].multi != NULL) {
+            struct pollfd ready = {.fd = (int)fd, .events = POLLIN};
+            CU_ASSERT_EQUAL(poll(&ready, 1, 10000), 1);
+            count++;
+        }
+    }
+    CU_ASSERT_EQUAL(count, 1);
+}
+
+static void unasked_body(void)
+{
+    for (int i = 0; i < 2; i++) { /* on the second, libcurl has used it twice */
+        struct result result = {0};
+        struct fetch_request request = request_of(&result, "/one");
+        CU_ASSERT_EQUAL(result_fetch(&result, &request), 0);
+        CU_ASSERT_TRUE(str_is(buf_str(&result.body), "hello"));
+        result_clear(&result);
+    }
+    CU_ASSERT_EQUAL(upstream.accepted, 1);
+    sem_post(&upstream.go);
+    await_unread();
+    struct result result = {0};
+    struct fetch_request request = request_of(&result, "/two");
+    request.body = (struct str)STR("run this");
+    request.has_body = true;
+    request.is_once = true;
+    CU_ASSERT_EQUAL(result_fetch(&result, &request), 0);
+    CU_ASSERT_TRUE(str_is(buf_str(&result.body), "two words"));
+    CU_ASSERT_EQUAL(upstream.accepted, 2);
+    result_clear(&result);
+}
+
+#define HELLO OK "Content-Length: 5\r\n\r\nhello"
+
+/* An answer that nobody asked for would be the next request's, and that one's the one's after it. */
+static void what_comes_unasked_on_a_kept_connection_is_nobodys_answer(void)
+{
+    run((const struct step[]){ACCEPT, READ(0), SEND(HELLO), READ(0), SEND(HELLO), WAIT,
+                              SEND(OK "Content-Length: 6\r\n\r\nPOISON"), ACCEPT, READ(8),
+                              SEND(OK "Content-Length: 9\r\n\r\ntwo words"), END},
+        unasked_body);
+}
+
 static void ending_body(void)
 {
     struct result result = {0};
@@ -534,6 +586,7 @@ static const struct test tests[] = {
     TEST(a_slow_reader_pauses_the_upstream_and_memory_stays_bounded),
     TEST(a_long_body_is_sent_whole),
     TEST(a_body_that_is_sent_once_is_not_sent_again_when_a_kept_connection_ends),
+    TEST(what_comes_unasked_on_a_kept_connection_is_nobodys_answer),
     TEST(ending_a_transfer_closes_its_connection_at_once),
     TEST(a_cancelled_fiber_stops_fetching),
 };
