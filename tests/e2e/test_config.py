@@ -293,7 +293,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
                 self.assertIn(word, out)
         code, out, err = run("describe", "core")
         self.assertEqual((code, err), (0, ""))
-        named = re.findall(r"The (?:sandbox provider|search provider|interceptor): ([a-z_, ]+), or one of your own\.", out)
+        named = re.findall(r"The (?:sandbox provider|search provider|interceptor): ([a-z0-9_, ]+), or one of your own\.", out)
         self.assertEqual(named, ["e2b, local, mock", "brave, exa, mock, perplexity, searxng, serper, tavily",
                                  "code_interpreter, web_search"], "plugins that are there")
         code, out, err = run("describe", "mok")
