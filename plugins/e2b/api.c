@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OLD_ID_BYTES_MIN 15 /* before the dash */
 #define CONNECT_WHAT "cannot find the sandbox again"
 
 /* ---- what may stand in an answer ---- */
@@ -16,15 +17,16 @@ static bool is_id_character(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
+/* E2B's old ids have the same behind a dash for all; of a service whose ids have dashes themselves nothing may be cut. */
 bool api_id(const char *text, size_t len, char ret[64])
 {
     const char *dash = memchr(text, '-', len);
     size_t id_len = dash == NULL ? len : (size_t)(dash - text);
-    if (id_len == 0 || id_len > 63) {
+    if (id_len == 0 || id_len > 63 || (dash != NULL && id_len < OLD_ID_BYTES_MIN)) {
         return false;
     }
-    for (size_t i = 0; i < id_len; i++) {
-        if (!is_id_character(text[i])) {
+    for (size_t i = 0; i < len; i++) {
+        if (!is_id_character(text[i]) && i != id_len) {
             return false;
         }
     }
@@ -53,7 +55,7 @@ bool api_domain_is_valid(const char *domain)
     const char *port = domain + len + 1;
     size_t digits = strspn(port, "0123456789");
     return domain[len] == ':' && digits > 0 && digits <= 5 && port[digits] == '\0' &&
-           port[0] != '0';
+           port[0] != '0' && strtol(port, NULL, 10) <= 65535;
 }
 
 void api_encode(struct text *text, const char *data, size_t len)

@@ -12,8 +12,9 @@ struct sandbox *sandbox_new(void); /* with one reference; NULL: no memory */
 /* The one of this id with a reference, or NULL. */
 struct sandbox *sandbox_find(struct e2b *, const char *id);
 /* Puts it into the table, or finds that one of its id is there already. Takes the reference and gives one to what is in
- * the table now. `is_counted`: it has its place in `count` already. */
-struct sandbox *sandbox_add_take(struct e2b *, struct sandbox *, bool is_counted);
+ * the table now. `is_made`: it is a new one, which has its place in `count`
+ * already; NULL then where another has its id. */
+struct sandbox *sandbox_add_take(struct e2b *, struct sandbox *, bool is_made);
 /* For close(): all that are left; nobody uses them any more. */
 void sandboxes_clear(struct e2b *);
 

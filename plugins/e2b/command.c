@@ -14,6 +14,7 @@
 #define ANSWER_BYTES_MAX ((uint64_t)256 << 20) /* of frames, whatever they hold */
 #define COMMAND_BYTES_MAX ((128 << 10) - 1)    /* what Linux lets one argument have */
 #define TICK_MS 200
+#define END_MS 1000  /* from the word of the end to the end of the connection */
 #define GRACE_MS 300 /* behind the deadline, for an exchange that no tick has ended */
 #define KILL_TREE_MS 1200
 #define KILL_MS 1200
@@ -42,6 +43,7 @@ struct command {
     uint64_t emitted;
     int64_t pid; /* 0: not told yet */
     bool has_ended;
+    int64_t end_by; /* 0: the end was not said yet */
     struct process_event end, failure;
     bool has_failed;
     enum stop stop;
@@ -147,7 +149,8 @@ static int take(void *context, enum sg_out kind, const void *data, size_t len, s
         return code;
     }
     if (c->has_ended || c->frames.has_ended) {
-        return len == 0 ? stop(c, STOP_ENDED, err) : 0;
+        c->end_by = c->end_by != 0 ? c->end_by : clock_ms() + END_MS;
+        return len == 0 || clock_ms() >= c->end_by ? stop(c, STOP_ENDED, err) : 0;
     }
     if (run_is_interrupted(c->e2b, c->sandbox)) {
         return stop(c, STOP_INTERRUPT, err);
@@ -352,7 +355,8 @@ static int conclude_unanswered(struct command *c, const struct exchange *x, int 
     if (code == SG_E_TIMEOUT && clock_ms() >= c->deadline) {
         return fail_timeout(c, is_killed, err);
     }
-    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code, WHAT, err);
+    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code,
+                          c->pid != 0 ? "the command did not end" : WHAT, err);
 }
 
 /* Ends what must be ended; the error says afterwards what it said before. */

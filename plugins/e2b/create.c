@@ -10,7 +10,7 @@
 
 #define WHAT "cannot make a sandbox"
 #define LABEL_KEY "sandgate" /* of the metadata */
-#define PAGES_MAX 50
+#define PAGES_MAX 10
 #define CURSOR_BYTES_MAX 1024
 #define ORPHANS_MAX 1000
 #define LOOKS_MAX 4    /* at once, for a create that waits for them */
@@ -188,6 +188,15 @@ static int list_page(struct e2b *e2b, struct sg_call *call, const char *label,
     return code;
 }
 
+/* One that is in use is none that was lost, whatever the list says. */
+static int delete_unknown(struct e2b *e2b, struct sg_call *call, const char *id,
+                          struct sg_error *err)
+{
+    struct sandbox *known = sandbox_find(e2b, id);
+    sandbox_unref(e2b, known);
+    return known != NULL ? 0 : api_delete(e2b, call, id, err);
+}
+
 /* Deletes all of this label. *ret_count: how many there were. */
 static int delete_by_label(struct e2b *e2b, struct sg_call *call, const char *label,
                            size_t *ret_count, struct sg_error *err)
@@ -203,7 +212,7 @@ static int delete_by_label(struct e2b *e2b, struct sg_call *call, const char *la
         found->count = 0;
         code = list_page(e2b, call, label, cursor, found, err);
         for (size_t i = 0; code == 0 && i < found->count; i++, count++) {
-            code = api_delete(e2b, call, found->ids[i], err);
+            code = delete_unknown(e2b, call, found->ids[i], err);
         }
         if (cursor[0] == '\0') {
             break;
@@ -445,6 +454,11 @@ int e2b_create(void *self, struct sg_call *call, const struct sg_sandbox_spec *s
     }
     warn_of_open_door(e2b, call, sandbox);
     sandbox = sandbox_add_take(e2b, sandbox, true);
+    if (sandbox == NULL) { /* whichever there is besides is found by its label */
+        place_return(e2b);
+        (void)sg->fail(err, SG_E_UNAVAILABLE, WHAT ": E2B gave the id of another sandbox");
+        return lost(e2b, call, spec->label, SG_E_UNAVAILABLE, err);
+    }
     code = sg->emit(call, SG_OUT_HANDLE, sandbox->id, strlen(sandbox->id), err);
     if (code != 0) { /* nobody will end it */
         code = discard(e2b, call, spec->label, sandbox->id, code, err);

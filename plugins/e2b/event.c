@@ -8,11 +8,13 @@
 
 #include <string.h>
 
-#define STRICT_BYTES_MAX ((size_t)32 << 20) /* a line after lenient_put() */
-#define PIECE_BYTES ((size_t)64 << 10)      /* of text, emitted at once */
-#define NAME_BYTES_MAX 256                  /* of an exception's name */
-#define VALUE_BYTES_MAX ((size_t)16 << 10)  /* of its text */
-#define EXTRAS_MAX 32                       /* other MIME types of one result */
+#define STRICT_BYTES_MAX ((size_t)32 << 20)  /* a line after lenient_put() */
+#define PIECE_BYTES ((size_t)64 << 10)       /* of text, emitted at once */
+#define NAME_BYTES_MAX 256                   /* of an exception's name */
+#define VALUE_BYTES_MAX ((size_t)16 << 10)   /* of its text */
+#define EXTRAS_MAX 32                        /* other MIME types of one result */
+#define EXTRAS_SEEN_MAX 64                   /* that are looked at */
+#define TRACEBACK_READ_MAX ((size_t)1 << 20) /* that are looked at */
 #define MIME_BYTES_MAX 128
 
 /* What a restart means. */
@@ -203,7 +205,10 @@ static void put_extras(struct text *bundle, struct json_value extra)
     struct extras extras = {.count = 0};
     struct json_reader reader = json_reader_of(extra.data, extra.len);
     struct json_value key, value;
-    while (extras.count < EXTRAS_MAX && json_next(&reader, &key, &value)) {
+    /* Also of those that are not put: a line may hold a great many. */
+    for (size_t seen = 0;
+         seen < EXTRAS_SEEN_MAX && extras.count < EXTRAS_MAX && json_next(&reader, &key, &value);
+         seen++) {
         char *name = extras.names[extras.count];
         if (json_is_null(value) || !read_mime(key, name) || !extra_is_new(&extras, name)) {
             continue;
@@ -280,7 +285,7 @@ static void put_cut(struct text *out, struct json_value string, size_t max)
 static void put_traceback(struct text *out, struct json_value string)
 {
     TEXT_CLEANUP struct text decoded = {0}, shortened = {0};
-    if (json_is_string(string)) {
+    if (json_is_string(string) && string.len <= TRACEBACK_READ_MAX) {
         decode(&decoded, string);
         traceback_put(&shortened, decoded.data, decoded.len);
     }

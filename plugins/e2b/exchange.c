@@ -180,8 +180,11 @@ static int fail_with(const struct e2b *e2b, const struct sandbox *sandbox, const
     if (code == SG_E_INVALID) {
         code = SG_E_INTERNAL; /* what we asked was wrong, not what the model did */
     }
-    return sg->fail(err, (enum sg_code)code, "%s %s: %s", who, describe(x->reply.failed_at, code),
-                    cause);
+    const char *how = describe(x->reply.failed_at, code);
+    /* These two may be told to the model, which the operator's addresses are none of the business of. */
+    return code == SG_E_TIMEOUT || code == SG_E_LIMIT
+               ? sg->fail(err, (enum sg_code)code, "%s %s", who, how)
+               : sg->fail(err, (enum sg_code)code, "%s %s: %s", who, how, cause);
 }
 
 /* ---- the API ---- */

@@ -97,6 +97,17 @@ static int check_key(const struct e2b_config *config, struct sg_error *err)
                           "its variable set?");
 }
 
+static bool port_is_valid(const char *host, size_t len)
+{
+    const char *colon = memrchr(host, ':', len);
+    if (colon == NULL || memchr(colon, ']', (size_t)(host + len - colon)) != NULL) {
+        return true; /* none, or within an address */
+    }
+    char *end = NULL;
+    long port = strtol(colon + 1, &end, 10);
+    return end == host + len && port > 0 && port <= 65535;
+}
+
 /* http://HOST[:PORT][/PATH] or https://…; TLS only where it is asked for. */
 static bool url_is_valid(const char *url)
 {
@@ -113,11 +124,15 @@ static bool url_is_valid(const char *url)
             return false;
         }
     }
-    return host_len > 0 && isalnum((unsigned char)host[0]) + (host[0] == '[') > 0;
+    return host_len > 0 && isalnum((unsigned char)host[0]) + (host[0] == '[') > 0 &&
+           port_is_valid(host, host_len);
 }
 
 static int check_url(const char *name, const char *url, struct sg_error *err)
 {
+    if (url != NULL && strchr(url, '@') != NULL) { /* not repeated: it may hold a password */
+        return sg->fail(err, SG_E_CONFIG, "'%s' must not hold a user or password", name);
+    }
     return url == NULL || url_is_valid(url)
                ? 0
                : sg->fail(err, SG_E_CONFIG,
@@ -135,6 +150,10 @@ static int check_places(const struct e2b_config *config, struct sg_error *err)
     }
     int code = check_url("api_url", config->api_url, err);
     code = code != 0 ? code : check_url("sandbox_url", config->sandbox_url, err);
+    if (code == 0 && config->ca_file != NULL && config->ca_file[0] != '/') {
+        return sg->fail(err, SG_E_CONFIG, "'ca_file' must be an absolute path, not '%.200s'",
+                        config->ca_file);
+    }
     if (code == 0 && config->ca_file != NULL && access(config->ca_file, R_OK) != 0) {
         return sg->fail(err, SG_E_CONFIG, "'ca_file' cannot be read: '%.200s'", config->ca_file);
     }

@@ -19,8 +19,9 @@
 #define CALL_RESERVE_MS 1000 /* of the call's time, to say how it ended */
 #define OVERTIME_MS 2000     /* after which the exchange ends without a tick, too */
 #define RESTART_MS 10000     /* for each of the two exchanges of a restart */
-#define ANSWER_BYTES_MAX \
-    ((uint64_t)1 << 30) /* much more than the output: a line may hold one byte */
+/* More than the output, since each line has its frame; all of it is read on the loop. */
+#define ANSWER_BYTES_MAX ((uint64_t)64 << 20)
+#define END_MS 1000 /* from the word of the end to the end of the connection */
 
 #define CONTEXT_ID_BYTES 65
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -48,6 +49,7 @@ struct run {
     int64_t begin_by;   /* INT64_MAX: no matter when */
     bool was_restarted; /* by us */
     int64_t heard_at;
+    int64_t end_by; /* 0: the end was not said yet */
     enum stop stop;
     struct stream stream;
 };
@@ -99,11 +101,12 @@ static bool takes_no_code(const struct run *run)
     return !run->stream.has_begun && (run->sandbox->may_be_busy || run->stream.is_kept_alive);
 }
 
-static enum stop reason_to_stop(const struct run *run, bool is_tick)
+static enum stop reason_to_stop(struct run *run, bool is_tick)
 {
     int64_t now = clock_ms();
     if (run->stream.has_ended) {
-        return is_tick ? STOP_ENDED : STOP_NONE;
+        run->end_by = run->end_by != 0 ? run->end_by : now + END_MS;
+        return is_tick || now >= run->end_by ? STOP_ENDED : STOP_NONE;
     }
     if (run_is_interrupted(run->e2b, run->sandbox)) {
         return STOP_INTERRUPT;
@@ -151,6 +154,7 @@ static int ask(struct run *run, struct exchange *exchange, struct sg_error *err)
     struct sg_sink sink = {take, run};
     begin_clocks(run);
     run->stop = STOP_NONE;
+    run->end_by = 0;
     stream_clear(&run->stream);
     run->stream = (struct stream){.call = run->call};
     if (run->language == NULL) {

@@ -50,21 +50,24 @@ static void wipe_and_free(struct sandbox *sandbox)
     free(sandbox);
 }
 
-struct sandbox *sandbox_add_take(struct e2b *e2b, struct sandbox *sandbox, bool is_counted)
+struct sandbox *sandbox_add_take(struct e2b *e2b, struct sandbox *sandbox, bool is_made)
 {
     pthread_mutex_lock(&e2b->lock);
     struct sandbox **place = place_of(e2b, sandbox->id);
     struct sandbox *there = *place;
     if (there == NULL) {
-        there = *place = sandbox;
-        e2b->count += is_counted ? 0 : 1;
+        *place = sandbox;
+        sandbox->refs++; /* the table's */
+        e2b->count += is_made ? 0 : 1;
+    } else if (!is_made) {
+        there->refs++;
     }
-    there->refs++; /* the table's, or the one that is given */
     pthread_mutex_unlock(&e2b->lock);
-    if (there != sandbox) {
-        wipe_and_free(sandbox); /* another call was faster */
+    if (there == NULL) {
+        return sandbox;
     }
-    return there;
+    wipe_and_free(sandbox); /* another call was faster, or it cannot be what it is said to be */
+    return is_made ? NULL : there;
 }
 
 void sandbox_unref(struct e2b *e2b, struct sandbox *sandbox)

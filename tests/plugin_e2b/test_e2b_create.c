@@ -78,6 +78,43 @@ static void a_door_that_stays_open_is_warned_of(void)
     fixture_free(&f);
 }
 
+/* Two tenants would share it. What was made is looked for, but never what another has. */
+static void the_id_of_another_sandbox_is_refused_and_gives_its_place_back(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    config_set(plugin, f.config, "concurrency", "2");
+    fixture_open(&f);
+    make(&f, CREATED(ID));
+    for (int i = 0; i < 2; i++) { /* a place that was lost would end this at the second */
+        next_call(&f);
+        reply(&f, 201, CREATED(ID));
+        reply(&f, 200, "[{\"sandboxID\": \"" ID "\", \"metadata\": {\"sandgate\": \"sg-other\"}}]");
+        CU_ASSERT_EQUAL(create(&f, "sg-other"), SG_E_UNAVAILABLE);
+        expect_message(&f, "cannot make a sandbox: E2B gave the id of another sandbox");
+        CU_ASSERT_EQUAL(f.call->requests_count, 2);
+        CU_ASSERT_EQUAL(f.e2b->count, 1);
+    }
+    fixture_free(&f);
+}
+
+static void ids_with_dashes_of_their_own_are_not_cut(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    reply(&f, 201, CREATED(ID "-6532622b"));
+    CU_ASSERT_EQUAL(create(&f, "sg-old"), 0);
+    next_call(&f);
+    reply(&f, 201, CREATED("0b7e4c1a-93d2-4f5e-8a66-1f0e9d2c3b4a"));
+    reply(&f, 200, "[]");
+    CU_ASSERT_EQUAL(create(&f, "sg-new"), SG_E_UNAVAILABLE);
+    expect_message(&f, "cannot make a sandbox: E2B's answer cannot be used: its 'sandboxID' is "
+                       "none");
+    orphans_clear(f.e2b);
+    fixture_free(&f);
+}
+
 /* ---- lost answers ---- */
 
 #define LIST                                                                                      \
@@ -333,6 +370,9 @@ static void damaged_answers_do_no_harm(void)
         if (create(&f, "sg-first") == 0) {
             const char *handle = call_text(f.call, SG_OUT_HANDLE);
             CU_ASSERT(strspn(handle, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(handle));
+            struct sandbox *made = sandbox_find(f.e2b, handle);
+            sandbox_forget(f.e2b, made); /* the next may have the same id */
+            sandbox_unref(f.e2b, made);
             taken++;
         } else if (f.call->requests_count == 3) {
             CU_ASSERT_TRUE(is_label_kept(list, list_len));
@@ -432,6 +472,8 @@ static void our_own_limit_counts_those_that_are_there(void)
 static const struct test tests[] = {
     TEST(a_sandbox_that_cannot_be_used_is_ended_at_once),
     TEST(a_door_that_stays_open_is_warned_of),
+    TEST(the_id_of_another_sandbox_is_refused_and_gives_its_place_back),
+    TEST(ids_with_dashes_of_their_own_are_not_cut),
     TEST(a_lost_answer_is_found_by_its_label_on_any_page_and_deleted),
     TEST(what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_more),
     TEST(a_create_looks_for_a_few_at_most),

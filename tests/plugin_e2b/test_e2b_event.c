@@ -225,6 +225,21 @@ static void long_values_of_exceptions_are_cut_between_characters(void)
     free(line);
 }
 
+/* A line of megabytes may name one type a hundred thousand times. */
+static void only_some_of_the_other_types_are_looked_at(void)
+{
+    struct answer a;
+    TEXT_CLEANUP struct text line = {0};
+    text_puts(&line, "{\"type\":\"result\",\"extra\":{");
+    for (int i = 0; i < 63; i++) {
+        text_puts(&line, "\"a/b\":1,");
+    }
+    text_puts(&line, "\"c/d\":2,\"e/f\":3}}\n");
+    CU_ASSERT_EQUAL(take_all(&a, line.data), 0);
+    CU_ASSERT_STRING_EQUAL(call_text(a.call, SG_OUT_RESULT), "{\"a/b\":1,\"c/d\":2}");
+    answer_free(&a);
+}
+
 static void expect_traceback(const char *json, const char *expected)
 {
     struct answer a;
@@ -295,6 +310,7 @@ static const struct test tests[] = {
     TEST(every_kind_of_result_has_its_name),
     TEST(a_result_without_anything_to_show_is_not_emitted),
     TEST(no_name_stands_twice_in_a_result),
+    TEST(only_some_of_the_other_types_are_looked_at),
     TEST(pictures_lose_their_line_breaks),
     TEST(the_end_of_the_interpreter_is_explained_once),
     TEST(an_exception_of_such_a_name_with_a_traceback_is_the_codes_own),

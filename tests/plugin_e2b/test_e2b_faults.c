@@ -247,8 +247,7 @@ static const struct {
      "has no address (check 'domain', 'api_url' and 'sandbox_url', and the name server): cannot "
      "resolve 'its host': unknown"},
     {SG_HTTP_UNCONNECTED, SG_E_TIMEOUT, SG_E_TIMEOUT, "no connection to HOST:443 within 10 ms",
-     "cannot be reached: no connection to HOST:443 within 10 ms",
-     "cannot be reached: no connection to its host within 10 ms"},
+     "cannot be reached", "cannot be reached"},
     {SG_HTTP_NO_TLS, SG_E_UNAVAILABLE, SG_E_UNAVAILABLE,
      "cannot set up TLS with HOST:443: no alternative name matches 'HOST'",
      "cannot be trusted (for a certificate of one's own set 'ca_file'): cannot set up TLS with "
@@ -256,8 +255,7 @@ static const struct {
      "cannot be trusted (for a certificate of one's own set 'ca_file'): cannot set up TLS with its "
      "host: no alternative name matches 'its host'"},
     {SG_HTTP_UNANSWERED, SG_E_TIMEOUT, SG_E_TIMEOUT, "no answer from HOST:443 within 9 ms",
-     "did not answer in time: no answer from HOST:443 within 9 ms",
-     "did not answer in time: no answer from its host within 9 ms"},
+     "did not answer in time", "did not answer in time"},
     {SG_HTTP_UNANSWERED, SG_E_UNAVAILABLE, SG_E_UNAVAILABLE, "HOST:443 closed",
      "broke off before it answered: HOST:443 closed",
      "broke off before it answered: its host closed"},
@@ -268,8 +266,7 @@ static const struct {
      "broke off amid its answer: cut answer of HOST:443: reset",
      "broke off amid its answer: cut answer of its host: reset"},
     {SG_HTTP_CUT, SG_E_TIMEOUT, SG_E_TIMEOUT, "HOST:443 sent nothing",
-     "did not end its answer in time: HOST:443 sent nothing",
-     "did not end its answer in time: its host sent nothing"},
+     "did not end its answer in time", "did not end its answer in time"},
     {SG_HTTP_CUT, SG_E_CANCELLED, SG_E_CANCELLED, "nobody waits for HOST:443",
      "broke off amid its answer: nobody waits for HOST:443",
      "broke off amid its answer: nobody waits for its host"},
@@ -383,7 +380,7 @@ static void a_flood_is_cut_and_the_status_of_a_failure_is_known_all_the_same(voi
     call_reply(f.call, floods);
     CU_ASSERT_EQUAL(exchange_sandbox(f.e2b, f.call, sandbox, PORT_ENVD, &x, call_error(f.call)),
                     SG_E_LIMIT);
-    expect_message(&f, "the sandbox answered with too much: the answer is larger than 1000 bytes");
+    expect_message(&f, "the sandbox answered with too much");
     struct fake_reply fails = floods;
     fails.status = 500;
     call_reply(f.call, fails);
