@@ -208,8 +208,8 @@ int api_connect(struct e2b *e2b, struct sg_call *call, const char *id, struct sa
 {
     char body[64], answered[64];
     const char *problem = NULL;
-    int len = snprintf(body, sizeof body, "{\"timeout\": %lld}",
-                       (long long)api_life_seconds(e2b, call, 0));
+    int64_t life_s = api_life_seconds(e2b, call, 0);
+    int len = snprintf(body, sizeof body, "{\"timeout\": %lld}", (long long)life_s);
     struct exchange x = {.content_type = "application/json", .body = body, .body_len = (size_t)len};
     int code = ask(e2b, call, &x, id, "/connect", CONNECT_WHAT, err);
     if (code != 0) {
@@ -225,6 +225,7 @@ int api_connect(struct e2b *e2b, struct sg_call *call, const char *id, struct sa
         return sg->fail(err, SG_E_UNAVAILABLE,
                         CONNECT_WHAT ": E2B's answer is about another sandbox");
     }
+    sandbox_keep(e2b, sandbox, life_s);
     *ret = sandbox;
     return 0;
 }

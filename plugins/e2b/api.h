@@ -15,6 +15,10 @@ struct sandbox *sandbox_find(struct e2b *, const char *id);
  * the table now. `is_made`: it is a new one, which has its place in `count`
  * already; NULL then where another has its id. */
 struct sandbox *sandbox_add_take(struct e2b *, struct sandbox *, bool is_made);
+/* E2B has said that it lives for so long from now on. */
+void sandbox_keep(struct e2b *, struct sandbox *, int64_t life_s);
+/* Forgets those whose time was up a minute ago: E2B has ended them, though a DELETE of ours may have failed. */
+void sandboxes_forget_ended(struct e2b *);
 /* For close(): all that are left; nobody uses them any more. */
 void sandboxes_clear(struct e2b *);
 

@@ -334,6 +334,7 @@ void orphans_clear(struct e2b *e2b)
 static int place_take(struct e2b *e2b, struct sg_error *err)
 {
     int64_t most = e2b->config->concurrency;
+    sandboxes_forget_ended(e2b);
     pthread_mutex_lock(&e2b->lock);
     bool has_room = most == 0 || e2b->count < (size_t)most;
     e2b->count += has_room ? 1 : 0;
@@ -452,6 +453,7 @@ int e2b_create(void *self, struct sg_call *call, const struct sg_sandbox_spec *s
         place_return(e2b);
         return code;
     }
+    sandbox_keep(e2b, sandbox, api_life_seconds(e2b, call, spec->life_ms));
     warn_of_open_door(e2b, call, sandbox);
     sandbox = sandbox_add_take(e2b, sandbox, true);
     if (sandbox == NULL) { /* whichever there is besides is found by its label */

@@ -48,6 +48,7 @@ struct sandbox {
     unsigned envd_version[3];
     bool interrupt_wanted, is_running; /* under the lock */
     bool is_gone;                      /* under the lock: E2B has ended it */
+    int64_t kept_until;                /* clock_ms(), under the lock: by then E2B has ended it */
     int64_t quiet_until;               /* no run before (clock_ms()): the one before was cut off */
     bool may_be_busy;                  /* the code that was cut off may not have ended */
     int64_t

@@ -20,6 +20,15 @@ static void forget(struct e2b *e2b, const char *id)
     }
 }
 
+static void keep(struct e2b *e2b, const char *id, int64_t life_s)
+{
+    struct sandbox *sandbox = sandbox_find(e2b, id);
+    if (sandbox != NULL) {
+        sandbox_keep(e2b, sandbox, life_s);
+        sandbox_unref(e2b, sandbox);
+    }
+}
+
 int e2b_touch(void *self, struct sg_call *call, const char *handle, int64_t life_ms,
               struct sg_error *err)
 {
@@ -30,6 +39,8 @@ int e2b_touch(void *self, struct sg_call *call, const char *handle, int64_t life
         code = api_timeout(e2b, call, id, life_ms, err);
         if (code == SG_E_GONE) {
             forget(e2b, id);
+        } else if (code == 0) {
+            keep(e2b, id, api_life_seconds(e2b, call, life_ms));
         }
     }
     return code;

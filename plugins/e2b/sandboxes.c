@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENDED_AFTER_MS 60000 /* past its time a sandbox is certain to be gone */
+
 static struct sandbox **bucket_of(struct e2b *e2b, const char *id)
 {
     uint32_t hash = 2166136261u;
@@ -96,6 +98,41 @@ void sandbox_forget(struct e2b *e2b, struct sandbox *sandbox)
     }
     pthread_mutex_unlock(&e2b->lock);
     if (was_there) {
+        sandbox_unref(e2b, sandbox); /* the table's reference */
+    }
+}
+
+void sandbox_keep(struct e2b *e2b, struct sandbox *sandbox, int64_t life_s)
+{
+    int64_t until = clock_ms() + life_s * 1000;
+    pthread_mutex_lock(&e2b->lock);
+    sandbox->kept_until = until;
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+void sandboxes_forget_ended(struct e2b *e2b)
+{
+    struct sandbox *ended = NULL;
+    int64_t now = clock_ms();
+    pthread_mutex_lock(&e2b->lock);
+    for (size_t i = 0; i < SANDBOX_BUCKETS; i++) {
+        for (struct sandbox **at = &e2b->buckets[i]; *at != NULL;) {
+            struct sandbox *sandbox = *at;
+            if (now <= sandbox->kept_until + ENDED_AFTER_MS) {
+                at = &sandbox->next;
+                continue;
+            }
+            *at = sandbox->next;
+            sandbox->is_gone = true;
+            sandbox->next = ended;
+            ended = sandbox;
+            e2b->count--;
+        }
+    }
+    pthread_mutex_unlock(&e2b->lock);
+    while (ended != NULL) {
+        struct sandbox *sandbox = ended;
+        ended = sandbox->next;
         sandbox_unref(e2b, sandbox); /* the table's reference */
     }
 }

@@ -256,6 +256,47 @@ static void destroy_ends_it_and_one_that_is_gone_is_a_success(void)
     fixture_free(&f);
 }
 
+/* Its end could not be asked for; its place and its tokens are kept until E2B has ended it, and a minute. */
+static void one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    config_set(plugin, f.config, "concurrency", "1");
+    fixture_open(&f);
+    int64_t before = clock_ms();
+    make(&f, CREATED(ID));
+    struct sandbox *sandbox = get(&f, ID);
+    CU_ASSERT(sandbox->kept_until >= before + 1020000 &&
+              sandbox->kept_until <= clock_ms() + 1020000);
+    reply(&f, 204, "");
+    CU_ASSERT_EQUAL(e2b_touch(f.e2b, f.call, ID, 120000, call_error(f.call)), 0);
+    CU_ASSERT(sandbox->kept_until >= before + 120000 && sandbox->kept_until <= clock_ms() + 120000);
+    reply(&f, 500, "");
+    CU_ASSERT_EQUAL(e2b_touch(f.e2b, f.call, ID, 999000, call_error(f.call)), SG_E_UNAVAILABLE);
+    CU_ASSERT(sandbox->kept_until <= clock_ms() + 120000);
+    reply(&f, 500, "");
+    CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), SG_E_UNAVAILABLE);
+    next_call(&f);
+    sandbox->kept_until = clock_ms() - 50000;
+    CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
+    CU_ASSERT_FALSE(sandbox->is_gone);
+    sandbox->kept_until = clock_ms() - 60001;
+    next_call(&f);
+    make(&f, CREATED(OTHER));
+    CU_ASSERT_TRUE(sandbox->is_gone);
+    CU_ASSERT_EQUAL(f.e2b->count, 1);
+    sandbox_unref(f.e2b, sandbox); /* the last reference: the table has none */
+    fixture_free(&f);
+
+    fixture_init(&f);
+    fixture_open(&f);
+    reply(&f, 200, CREATED(ID)); /* connected to: `lifetime` was asked for */
+    sandbox = get(&f, ID);
+    CU_ASSERT(sandbox->kept_until > before + 3600000 - 1);
+    sandbox_unref(f.e2b, sandbox);
+    fixture_free(&f);
+}
+
 static const struct test tests[] = {
     TEST(a_create_asks_for_a_secured_sandbox_without_internet),
     TEST(options_shape_what_is_asked_for),
@@ -265,6 +306,7 @@ static const struct test tests[] = {
     TEST(a_handle_of_an_earlier_process_is_connected_to_once),
     TEST(a_handle_that_cannot_be_connected_to_says_why),
     TEST(touch_moves_the_end_and_finds_out_who_is_gone),
+    TEST(one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up),
     TEST(destroy_ends_it_and_one_that_is_gone_is_a_success),
 };
 
