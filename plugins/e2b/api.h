@@ -48,7 +48,7 @@ bool api_knows_not(struct e2b *, struct sg_call *, const char *id, struct sg_err
 
 /* The answer's header of this name (lower case), or NULL. */
 const char *exchange_header(const struct exchange *, const char *name);
-/* Seconds of Retry-After; 0: it is absent, or no whole number. */
+/* Seconds of Retry-After, 120 at most; 0: it is absent, or no whole number. */
 int64_t exchange_retry_after(const struct exchange *);
 
 /* ---- fault.c ---- */

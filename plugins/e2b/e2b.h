@@ -75,8 +75,10 @@ struct e2b { /* an instance */
     size_t count;             /* sandboxes that are there or being made */
     struct orphan *orphans;   /* under the lock */
     int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
-    bool has_warned_of_life;  /* under the lock */
-    bool is_closing;          /* set by close(): nothing waits for long any more */
+    bool
+        wants_probe; /* under the lock: it said longer than we keep to; one call asks first, then all */
+    bool has_warned_of_life; /* under the lock */
+    bool is_closing;         /* set by close(): nothing waits for long any more */
 };
 
 /* The known sandbox of this handle with a reference; one that is not known (of an earlier process) is connected to, which

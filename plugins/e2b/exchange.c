@@ -11,7 +11,8 @@
 #define CONNECT_PAUSE_MS 500
 #define WAITS_MAX 3 /* for an API that says when to come again */
 #define WAIT_MS_MAX 60000
-#define RETRY_AFTER_MAX 3600
+#define RETRY_AFTER_MAX 120 /* s: it may be wrong, so after that one call finds out */
+#define PROBE_MS 3000       /* for its answer, until another tries */
 #define CLOSING_MS 5000
 
 struct headers {
@@ -189,10 +190,16 @@ static int fail_with(const struct e2b *e2b, const struct sandbox *sandbox, const
 
 /* ---- the API ---- */
 
-static int64_t closed_for_ms(struct e2b *e2b)
+/* Where its rest was cut short, the first call after that is let through alone: *ret_is_probe. */
+static int64_t closed_for_ms(struct e2b *e2b, bool *ret_is_probe)
 {
+    int64_t now = clock_ms();
     pthread_mutex_lock(&e2b->lock);
-    int64_t left = e2b->api_closed_until - clock_ms();
+    int64_t left = e2b->api_closed_until - now;
+    *ret_is_probe = left <= 0 && e2b->wants_probe;
+    if (*ret_is_probe) {
+        e2b->api_closed_until = now + PROBE_MS;
+    }
     pthread_mutex_unlock(&e2b->lock);
     return left > 0 ? left : 0;
 }
@@ -201,9 +208,19 @@ static void close_for(struct e2b *e2b, int64_t seconds)
 {
     int64_t until = clock_ms() + seconds * 1000;
     pthread_mutex_lock(&e2b->lock);
+    e2b->wants_probe = e2b->wants_probe || seconds == RETRY_AFTER_MAX;
     if (e2b->api_closed_until < until) {
         e2b->api_closed_until = until;
     }
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+/* The probe was answered with something else: everybody may ask again. */
+static void open_again(struct e2b *e2b)
+{
+    pthread_mutex_lock(&e2b->lock);
+    e2b->wants_probe = false;
+    e2b->api_closed_until = 0;
     pthread_mutex_unlock(&e2b->lock);
 }
 
@@ -213,11 +230,20 @@ static int64_t longest_wait_ms(const struct e2b *e2b, struct sg_call *call)
     return e2b->is_closing ? 0 : left < WAIT_MS_MAX ? left : WAIT_MS_MAX;
 }
 
-/* As long as the API has said, to this call or to another. */
-static int await_opening(struct e2b *e2b, struct sg_call *call, const struct exchange *x,
-                         struct sg_error *err)
+static bool wants_probe(struct e2b *e2b)
 {
-    int64_t left = closed_for_ms(e2b);
+    pthread_mutex_lock(&e2b->lock);
+    bool wants_probe = e2b->wants_probe;
+    pthread_mutex_unlock(&e2b->lock);
+    return wants_probe;
+}
+
+/* As long as the API has said, to this call or to another. Of those that wait for a probe one becomes it, and the others wait
+ * on, each time with less time left. */
+static int await_opening(struct e2b *e2b, struct sg_call *call, const struct exchange *x,
+                         bool *ret_is_probe, struct sg_error *err)
+{
+    int64_t left = closed_for_ms(e2b, ret_is_probe);
     bool is_end = x->method != NULL && strcmp(x->method, "DELETE") == 0;
     if (left == 0) {
         return 0;
@@ -231,11 +257,16 @@ static int await_opening(struct e2b *e2b, struct sg_call *call, const struct exc
                         "for %lld s, more than there is time; try again later",
                         (long long)(left + 999) / 1000);
     }
-    return sg->sleep(call, left, err);
+    int code = sg->sleep(call, left, err);
+    return code == 0 && wants_probe(e2b) ? await_opening(e2b, call, x, ret_is_probe, err) : code;
 }
 
-static bool may_wait(struct e2b *e2b, struct sg_call *call, const struct exchange *x, int waits)
+static bool may_wait(struct e2b *e2b, struct sg_call *call, const struct exchange *x, int waits,
+                     bool is_probe)
 {
+    if (is_probe && x->reply.status != 429) {
+        open_again(e2b);
+    }
     int64_t seconds = x->reply.status == 429 ? exchange_retry_after(x) : 0;
     if (seconds > 0) {
         close_for(e2b, seconds);
@@ -247,16 +278,16 @@ static bool may_wait(struct e2b *e2b, struct sg_call *call, const struct exchang
 static int send_to_api(struct e2b *e2b, struct sg_call *call, struct exchange *x, const char *url,
                        const struct headers *headers, struct sg_error *err)
 {
-    bool is_sinks = false, has_paused = false;
+    bool is_sinks = false, has_paused = false, is_probe = false;
     for (int waits = 0;;) {
-        int code = await_opening(e2b, call, x, err);
+        int code = await_opening(e2b, call, x, &is_probe, err);
         if (code != 0) {
             x->reply = (struct sg_http_reply){.failed_at = SG_HTTP_UNCONNECTED};
             return code;
         }
         code = send_once(e2b, call, x, url, headers, &is_sinks, err);
         bool may_try = code == SG_E_UNAVAILABLE && x->reply.failed_at == SG_HTTP_UNCONNECTED;
-        if (code == 0 && may_wait(e2b, call, x, waits)) {
+        if (code == 0 && may_wait(e2b, call, x, waits, is_probe)) {
             waits++;
         } else if (may_try && !has_paused && sg->sleep(call, CONNECT_PAUSE_MS, err) == 0) {
             has_paused = true;

@@ -74,7 +74,7 @@ class Faults(E2B):
         self.assertEqual(self.python(gateway, "1", "s"), FULL)
         self.assertEqual(self.python(gateway, "2", "t"), FULL)
         first, second = (event["message"] for event in gateway.wait_events("service_failed", 2))
-        self.assertEqual(first, "e2b (box): cannot make a sandbox: E2B limits how often it is asked (429); try again in 600 s")
+        self.assertEqual(first, "e2b (box): cannot make a sandbox: E2B limits how often it is asked (429); try again in 120 s")
         self.assertRegex(second, r"^e2b \(box\): cannot make a sandbox: E2B's API is not asked: E2B limits how often it is \(429\); ")
         self.assertEqual(len(stub.journal("m")), 1, "the others have to wait as well")
 

@@ -389,10 +389,10 @@ static void damaged_answers_do_no_harm(void)
 
 static const char *const in_seven[] = {"retry-after", "7", NULL};
 
-static void rate_limit(struct fixture *f)
+static void rate_limit(struct fixture *f, const char *const *headers)
 {
     call_reply(f->call, (struct fake_reply){.status = 429,
-                                            .headers = in_seven,
+                                            .headers = headers,
                                             .body = "{\"code\": 429, \"message\": \"Rate\"}"});
 }
 
@@ -401,7 +401,7 @@ static void a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_mos
     struct fixture f;
     fixture_init(&f);
     fixture_open(&f);
-    rate_limit(&f);
+    rate_limit(&f, in_seven);
     reply(&f, 201, CREATED(ID));
     CU_ASSERT_EQUAL(create(&f, "sg-first"), 0);
     CU_ASSERT_EQUAL(f.call->sleeps, 1);
@@ -409,7 +409,7 @@ static void a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_mos
 
     next_call(&f); /* it holds for all, and is told to the fourth time */
     for (int i = 0; i < 4; i++) {
-        rate_limit(&f);
+        rate_limit(&f, in_seven);
     }
     CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
     expect_message(&f, "cannot make a sandbox: E2B limits how often it is asked (429); try again "
@@ -423,11 +423,56 @@ static void a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_mos
     CU_ASSERT_EQUAL(f.call->requests_count, 0);
     expect_message(&f, "cannot make a sandbox: E2B's API is not asked: E2B limits how often it is "
                        "(429); it wants rest for 7 s, more than there is time; try again later");
-    rate_limit(&f); /* but an end is asked for, once: a sandbox costs as long as it is there */
+    rate_limit(
+        &f, in_seven); /* but an end is asked for, once: a sandbox costs as long as it is there */
     CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), SG_E_LIMIT);
     CU_ASSERT_EQUAL(f.call->requests_count, 1);
     CU_ASSERT_STRING_EQUAL(f.call->requests[0].method, "DELETE");
     f.e2b->api_closed_until = 0;
+    fixture_free(&f);
+}
+
+/* An hour may be a mistake: after two minutes one call asks, and the others wait for what it hears. */
+static void a_long_rest_is_kept_to_for_two_minutes_and_then_probed_by_one_call(void)
+{
+    static const char *const in_an_hour[] = {"retry-after", "3600", NULL};
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    rate_limit(&f, in_an_hour);
+    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_LIMIT);
+    expect_message(&f, "cannot make a sandbox: E2B limits how often it is asked (429); try again "
+                       "in 120 s");
+    int64_t left = f.e2b->api_closed_until - clock_ms();
+    CU_ASSERT(left > 110000 && left <= 120000);
+
+    f.e2b->api_closed_until = clock_ms() - 1; /* two minutes later: the probe hears the same */
+    next_call(&f);
+    rate_limit(&f, in_an_hour);
+    CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(f.call->requests_count, 1);
+    next_call(&f);
+    CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(f.call->requests_count, 0);
+
+    f.e2b->api_closed_until = clock_ms() - 1; /* the probe has no answer: it stays closed */
+    next_call(&f);
+    call_reply(f.call, (struct fake_reply){.code = SG_E_UNAVAILABLE,
+                                           .failed_at = SG_HTTP_UNRESOLVED,
+                                           .message = "m"});
+    CU_ASSERT_EQUAL(create(&f, "sg-fourth"), SG_E_UNAVAILABLE);
+    CU_ASSERT(f.e2b->api_closed_until > clock_ms());
+    next_call(&f);
+    f.call->time_left_ms = 1000;
+    CU_ASSERT_EQUAL(create(&f, "sg-fifth"), SG_E_LIMIT);
+    CU_ASSERT_EQUAL(f.call->requests_count, 0);
+
+    f.e2b->api_closed_until = clock_ms() - 1; /* and a success opens it for all */
+    next_call(&f);
+    reply(&f, 201, CREATED(ID));
+    CU_ASSERT_EQUAL(create(&f, "sg-sixth"), 0);
+    CU_ASSERT_EQUAL(f.e2b->api_closed_until, 0);
+    CU_ASSERT_FALSE(f.e2b->wants_probe);
     fixture_free(&f);
 }
 
@@ -483,6 +528,7 @@ static const struct test tests[] = {
     TEST(what_never_reached_the_api_leaves_nothing_and_is_tried_once_more),
     TEST(damaged_answers_do_no_harm),
     TEST(a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_most),
+    TEST(a_long_rest_is_kept_to_for_two_minutes_and_then_probed_by_one_call),
     TEST(a_limit_of_the_account_fails_at_once),
     TEST(our_own_limit_counts_those_that_are_there),
 };
