@@ -240,10 +240,20 @@ int api_timeout(struct e2b *e2b, struct sg_call *call, const char *id, int64_t l
     return ask(e2b, call, &x, id, "/timeout", "cannot lengthen the sandbox's life", err);
 }
 
+static void has_room_again(struct e2b *e2b)
+{
+    pthread_mutex_lock(&e2b->lock);
+    e2b->full_until = 0;
+    pthread_mutex_unlock(&e2b->lock);
+}
+
 int api_delete(struct e2b *e2b, struct sg_call *call, const char *id, struct sg_error *err)
 {
     struct exchange x = {.method = "DELETE"};
     int code = ask(e2b, call, &x, id, "", "cannot end the sandbox", err);
+    if (code == 0 || code == SG_E_GONE) {
+        has_room_again(e2b);
+    }
     return code == SG_E_GONE ? 0 : code;
 }
 

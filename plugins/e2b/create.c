@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FULL_MS 2000 /* after the account was full no create is tried */
 #define WHAT "cannot make a sandbox"
 #define LABEL_KEY "sandgate" /* of the metadata */
 #define PAGES_MAX 10
@@ -397,6 +398,25 @@ static int read_answer(struct e2b *e2b, struct sg_call *call, const struct excha
     return discard(e2b, call, label, id, SG_E_UNAVAILABLE, err); /* the message is used there */
 }
 
+/* Many that come at one time must not all ask for what there is not. */
+static void full_set(struct e2b *e2b, const char *message)
+{
+    pthread_mutex_lock(&e2b->lock);
+    e2b->full_until = clock_ms() + FULL_MS;
+    (void)snprintf(e2b->full_message, sizeof e2b->full_message, "%s", message); /* shortened */
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+static int check_full(struct e2b *e2b, struct sg_error *err)
+{
+    char message[sizeof e2b->full_message];
+    pthread_mutex_lock(&e2b->lock);
+    bool is_full = clock_ms() < e2b->full_until;
+    memcpy(message, e2b->full_message, sizeof message);
+    pthread_mutex_unlock(&e2b->lock);
+    return is_full ? sg->fail(err, SG_E_LIMIT, "%s", message) : 0;
+}
+
 /* Asks for it; what comes back is in no table yet. */
 static int request(struct e2b *e2b, struct sg_call *call, const struct sg_sandbox_spec *spec,
                    struct sandbox **ret, struct sg_error *err)
@@ -421,6 +441,9 @@ static int request(struct e2b *e2b, struct sg_call *call, const struct sg_sandbo
         return read_answer(e2b, call, &x, spec->label, ret, err);
     }
     code = fault_api(e2b, call, &x, WHAT, err);
+    if (x.reply.status == 429 && exchange_retry_after(&x) == 0) {
+        full_set(e2b, sg->message(err));
+    }
     return may_have_been_made(&x) ? lost(e2b, call, spec->label, code, err) : code;
 }
 
@@ -444,7 +467,8 @@ int e2b_create(void *self, struct sg_call *call, const struct sg_sandbox_spec *s
     struct e2b *e2b = self;
     struct sandbox *sandbox = NULL;
     orphans_clean(e2b, call, err, false);
-    int code = place_take(e2b, err);
+    int code = check_full(e2b, err);
+    code = code != 0 ? code : place_take(e2b, err);
     if (code != 0) {
         return code;
     }

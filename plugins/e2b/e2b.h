@@ -77,6 +77,10 @@ struct e2b { /* an instance */
     int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
     bool
         wants_probe; /* under the lock: it said longer than we keep to; one call asks first, then all */
+    /* A create was refused since the account is full, with this message: clock_ms(), under the lock: none is asked for
+     * before, unless one of ours is ended. */
+    int64_t full_until;
+    char full_message[512];
     bool has_warned_of_life; /* under the lock */
     bool is_closing;         /* set by close(): nothing waits for long any more */
 };

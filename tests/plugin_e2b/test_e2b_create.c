@@ -493,6 +493,43 @@ static void a_limit_of_the_account_fails_at_once(void)
     fixture_free(&f);
 }
 
+/* Sixty at one time must not ask sixty times; where one of ours is ended there is room again. */
+static void a_full_account_is_not_asked_again_for_two_seconds_or_until_one_is_ended(void)
+{
+    static const char *const dates[] = {NULL, "Wed, 21 Oct 2026 07:28:00 GMT", "abc", "-5"};
+    for (size_t i = 0; i < COUNT_OF(dates); i++) {
+        const char *const headers[] = {dates[i] == NULL ? NULL : "retry-after", dates[i], NULL};
+        const char *message = "cannot make a sandbox: a limit of the account at E2B is reached "
+                              "(429); end sandboxes, or try again later: Rate";
+        struct fixture f;
+        fixture_init(&f);
+        config_set(plugin, f.config, "concurrency", "3");
+        fixture_open(&f);
+        make(&f, CREATED(ID));
+        rate_limit(&f, headers);
+        CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
+        expect_message(&f, message);
+        int64_t left = f.e2b->full_until - clock_ms();
+        CU_ASSERT(left > 1000 && left <= 2000);
+        for (int again = 0; again < 5; again++) {
+            next_call(&f);
+            CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
+            expect_message(&f, message);
+            CU_ASSERT_EQUAL(f.call->requests_count, 0);
+        }
+        CU_ASSERT_EQUAL(f.e2b->count, 1);
+        if (i % 2 == 0) {
+            reply(&f, 204, "");
+            CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), 0);
+        } else {
+            f.e2b->full_until = clock_ms(); /* the time is over */
+        }
+        next_call(&f);
+        make(&f, CREATED(OTHER));
+        fixture_free(&f);
+    }
+}
+
 static void our_own_limit_counts_those_that_are_there(void)
 {
     struct fixture f;
@@ -530,6 +567,7 @@ static const struct test tests[] = {
     TEST(a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_most),
     TEST(a_long_rest_is_kept_to_for_two_minutes_and_then_probed_by_one_call),
     TEST(a_limit_of_the_account_fails_at_once),
+    TEST(a_full_account_is_not_asked_again_for_two_seconds_or_until_one_is_ended),
     TEST(our_own_limit_counts_those_that_are_there),
 };
 
