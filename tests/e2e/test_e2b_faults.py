@@ -5,7 +5,7 @@ import base64
 
 from client import Wire, body_of
 from e2b import LOST, REFUSED, E2B
-from harness import main
+from harness import main, poll
 
 CREATE = {"method": "POST", "path": "^/sandboxes$"}
 MOST = "you have reached the maximum number of concurrent E2B sandboxes (20)."
@@ -21,6 +21,10 @@ class Faults(E2B):
         stub.fault("api", **{**CREATE, "times": 1, **fault})
         self.assertEqual(self.python(gateway, "1", "s"), told)
         self.assertRegex(gateway.wait_event("service_failed")["message"], words)
+        if told == FULL:  # it is not asked again at once
+            self.assertEqual(self.python(gateway, "2", "s"), FULL)
+            self.assertEqual(len(stub.requests("/sandboxes$", "POST")), 1)
+            poll(lambda: self.python(gateway, "2", "s") == "2", lambda: "an account that is asked again")
         self.assertEqual(self.python(gateway, "2", "s"), "2")
         return stub, gateway
 
