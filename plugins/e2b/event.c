@@ -282,10 +282,26 @@ static void put_cut(struct text *out, struct json_value string, size_t max)
     text_json(out, decoded.len == 0 ? "" : decoded.data, decoded.len);
 }
 
+/* Of a long string the end, as a string: cut where no escape begins or goes on. (One of a character's number may be cut,
+ * and is then text.) */
+static struct json_value string_end(struct json_value string)
+{
+    const char *end = string.data + string.len, *from = end - TRACEBACK_READ_MAX;
+    if (string.len <= TRACEBACK_READ_MAX) {
+        return string;
+    }
+    while (from < end - 1 && (from[0] == '\\' || from[-1] == '\\')) {
+        from++;
+    }
+    return (struct json_value){from - 1, (size_t)(end - from) +
+                                             1}; /* its first byte is taken for the quote */
+}
+
 static void put_traceback(struct text *out, struct json_value string)
 {
     TEXT_CLEANUP struct text decoded = {0}, shortened = {0};
-    if (json_is_string(string) && string.len <= TRACEBACK_READ_MAX) {
+    if (json_is_string(string)) {
+        string = string_end(string);
         decode(&decoded, string);
         traceback_put(&shortened, decoded.data, decoded.len);
     }

@@ -251,6 +251,23 @@ static void expect_traceback(const char *json, const char *expected)
     answer_free(&a);
 }
 
+static void of_a_traceback_of_megabytes_the_end_is_kept(void)
+{
+    static const char *const fillers[] = {"x", "\\\\", "\\n"}; /* a cut may fall into an escape */
+    for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
+        struct answer a;
+        TEXT_CLEANUP struct text line = {0};
+        text_puts(&line, "{\"type\":\"error\",\"name\":\"E\",\"traceback\":\"");
+        for (int k = 0; k < 1500000; k++) {
+            text_puts(&line, fillers[i]);
+        }
+        text_puts(&line, "\\nE: the end\"}\n");
+        CU_ASSERT_EQUAL(take_all(&a, line.data), 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(call_text(a.call, SG_OUT_EXCEPTION), "E: the end"));
+        answer_free(&a);
+    }
+}
+
 static void tracebacks_are_shortened_to_what_ran(void)
 {
     expect_traceback(
@@ -315,6 +332,7 @@ static const struct test tests[] = {
     TEST(the_end_of_the_interpreter_is_explained_once),
     TEST(an_exception_of_such_a_name_with_a_traceback_is_the_codes_own),
     TEST(long_values_of_exceptions_are_cut_between_characters),
+    TEST(of_a_traceback_of_megabytes_the_end_is_kept),
     TEST(tracebacks_are_shortened_to_what_ran),
     TEST(tracebacks_lose_their_colours_and_get_their_breaks_back),
     TEST(of_long_tracebacks_the_end_is_kept),
