@@ -64,6 +64,9 @@ static void entries_mark(struct tool_set *set)
         struct tool_entry *entry = &set->entries[i];
         entry->first = offer_show(set, entry->offer);
         entry->also_first = offer_show(set, entry->also);
+        if (entry->first) {
+            set->shown[entry->offer].options = entry->options;
+        }
     }
 }
 

@@ -12,6 +12,8 @@ struct tool_offer {        /* what became of an offer in this request */
     bool called;           /* a call of it stands */
     struct str name;       /* of its function */
     struct str definition; /* its entry of `tools`; the surface's to write */
+    struct str options;    /* that the client gave with the first entry it answers; JSON as
+                              sg->tool_options() says it; empty: none */
 };
 
 struct tool_entry { /* an element of the client's `tools` */
@@ -22,6 +24,7 @@ struct tool_entry { /* an element of the client's `tools` */
     struct str function;      /* the name of a function of the client's own; else empty */
     struct str type;          /* of a hosted tool, as the client wrote it; else empty */
     struct str cache_control; /* raw; else empty */
+    struct str options;       /* for the offer that answers it, as of tool_offer; else empty */
 };
 
 struct tool_set {

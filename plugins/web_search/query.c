@@ -170,7 +170,7 @@ int wish_read(const struct config *config, struct sg_call *call, const char *jso
     struct argument wanted[] = {{.name = "query", .is_required = true},
                                 {.name = "count", .is_any = true},
                                 {.name = "freshness"}};
-    int64_t most;
+    int64_t most = 0;
     *ret = (struct wish){0};
     if (!arguments_read(json, len, wanted, sizeof wanted / sizeof *wanted, ret_problem)) {
         return WISH_WRONG;

@@ -116,6 +116,9 @@ def descendants(pid, facts):
     return found
 
 
+RESET_MAX = 8
+
+
 def sockets_towards(ports):
     """Inodes of TCP sockets whose other end is one of these local ports."""
     inodes = set()
@@ -245,10 +248,24 @@ class Gateway:
         return code
 
     def fds(self):
-        """Open descriptors. Connections kept to upstreams do not count, nor do socket pairs: each loop makes some for
-        its transfers, in its own time."""
-        kept = sockets_towards(self.upstream_ports) | self.socket_pairs()
+        """Open descriptors. Connections kept to upstreams do not count, also where the other end has reset them; nor do
+        socket pairs: each loop makes some for its transfers, in its own time."""
+        kept = sockets_towards(self.upstream_ports) | self.socket_pairs() | self.reset_sockets()
         return sum(not (target.startswith("socket:[") and target[8:-1] in kept) for target in self.fd_targets())
+
+    def reset_sockets(self):
+        """Inodes of connections that the other end has reset: they stand in no table of the kernel's, and go when libcurl
+        looks for one that it may use again. A loop has some for each upstream; more than RESET_MAX are a leak."""
+        known = set()
+        for table in ("tcp", "tcp6", "unix", "udp", "netlink"):
+            try:
+                lines = pathlib.Path(f"/proc/{self.pid}/net/{table}").read_text().splitlines()[1:]
+            except OSError:
+                return set()  # it has ended meanwhile
+            known |= {field for line in lines for field in line.split()}
+        sockets = {t[8:-1] for t in self.fd_targets() if t.startswith("socket:[")}
+        reset = sockets - known
+        return reset if len(reset) <= RESET_MAX else set()
 
     def socket_pairs(self):
         """Inodes of unix sockets without a name."""
