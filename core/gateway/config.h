@@ -60,9 +60,10 @@ struct upstream { /* one entry of `upstreams:` */
     const char *base_url; /* NULL for a plugin's; without a slash at its end */
     const char *api_key;  /* secret; NULL: none is sent */
     const char *const *models;
-    const char *const *surfaces; /* empty: all */
-    bool replay;                 /* `stream: replay`: cannot stream with tools */
-    bool last_removes;           /* `last_turn: remove`: ignores tool choice none */
+    const char *const *surfaces;    /* empty: all */
+    const char *const *drop_params; /* fields that need not be carried to another API */
+    bool replay;                    /* `stream: replay`: cannot stream with tools */
+    bool last_removes;              /* `last_turn: remove`: ignores tool choice none */
     enum other_tools other_tools;
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */

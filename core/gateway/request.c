@@ -89,6 +89,7 @@ static int request_serve_model(struct request *r, struct sg_error *err)
         }
     }
     if (rc == 0) {
+        intercepted = intercepted || r->spoken != NULL; /* the surface writes all answers anew */
         rc = body_cut_control_keys(r, intercepted, err);
     }
     if (rc != 0) {

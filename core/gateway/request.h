@@ -58,6 +58,8 @@ struct request {
     bool is_json;
     struct str model;
     const struct upstream *upstream;
+    const struct surface
+        *spoken; /* in which it is asked, where that is not the client's; or NULL */
     struct str session_id;
 
     /* The tools that interceptors offer to this request, and what answers each. */

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "translate/translate.h"
 
 #include <string.h>
 
@@ -160,20 +161,42 @@ bool upstream_serves(const struct upstream *upstream, struct str model)
     return false;
 }
 
-/* Exact names before patterns, each in the order of the file. */
-static const struct upstream *find_upstream(const struct config *config, struct str model,
-                                            const char *surface_name)
+/* The API in which the upstream can be asked what the client asks in its own; NULL: none. */
+static const struct surface *surface_between(const struct request *r,
+                                             const struct upstream *upstream)
 {
+    for (size_t i = 0; r->route.surface != NULL && surfaces[i] != NULL; i++) {
+        if (upstream_speaks(upstream, surfaces[i]->name) &&
+            translation_exists(r->route.surface_name, surfaces[i]->name)) {
+            return surfaces[i];
+        }
+    }
+    return NULL;
+}
+
+static bool takes_exactly(const struct upstream *upstream, struct str model)
+{
+    return list_has(upstream->models, model);
+}
+
+/* The first in the file that takes the model and speaks the client's API, else one that can be asked in another. */
+static const struct upstream *find_among(struct request *r,
+                                         bool (*takes)(const struct upstream *, struct str model))
+{
+    const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        if (list_has(upstream->models, model) && upstream_speaks(upstream, surface_name)) {
+        if (takes(upstream, r->model) && upstream_speaks(upstream, r->route.surface_name)) {
             return upstream;
         }
     }
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        if (upstream_serves(upstream, model) && upstream_speaks(upstream, surface_name)) {
-            return upstream;
+        if (takes(upstream, r->model)) {
+            r->spoken = surface_between(r, upstream);
+            if (r->spoken != NULL) {
+                return upstream;
+            }
         }
     }
     return NULL;
@@ -186,7 +209,8 @@ static int unknown_model(struct request *r, struct sg_error *err)
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
         for (const char *const *model = upstream->models; *model != NULL; model++) {
-            if (upstream_speaks(upstream, r->route.surface_name)) {
+            if (upstream_speaks(upstream, r->route.surface_name) ||
+                surface_between(r, upstream) != NULL) {
                 (void)buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", *model);
             }
         }
@@ -207,6 +231,9 @@ int route_upstream(struct request *r, struct sg_error *err)
         return error_set_param(err, SG_E_INVALID, "model",
                                "The request needs 'model', the name of a model.");
     }
-    r->upstream = find_upstream(r->gateway->config, r->model, r->route.surface_name);
+    r->upstream = find_among(r, takes_exactly); /* exact names before patterns */
+    if (r->upstream == NULL) {
+        r->upstream = find_among(r, upstream_serves);
+    }
     return r->upstream != NULL ? 0 : unknown_model(r, err);
 }

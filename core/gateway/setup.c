@@ -155,6 +155,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                                   .api_key = text.api_key,
                                   .models = text.models,
                                   .surfaces = text.surfaces,
+                                  .drop_params = text.drop_params,
                                   .replay = strcmp(text.stream, "replay") == 0,
                                   .last_removes = strcmp(text.last_turn, "remove") == 0,
                                   .other_tools =

@@ -32,7 +32,13 @@ const struct sg_option upstream_options[] = {
     {.name = "surfaces",
      .type = SG_STRINGS,
      SG_FIELD(struct upstream_text, surfaces),
-     .help = "API forms that it speaks: chat, responses, messages; default all."},
+     .help = "API forms that it speaks: chat, responses, messages; default all. Requests in "
+             "another one are translated where it speaks chat."},
+    {.name = "drop_params",
+     .type = SG_STRINGS,
+     SG_FIELD(struct upstream_text, drop_params),
+     .help = "Fields that are left out where they cannot be translated, instead of refusing the "
+             "request: top_k."},
     {.name = "stream",
      .type = SG_CHOICE,
      SG_FIELD(struct upstream_text, stream),

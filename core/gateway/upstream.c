@@ -86,8 +86,24 @@ bool field_never_goes_up(struct str name)
     return http_is_hop_by_hop(name, (struct str){0});
 }
 
+/* What speaks of an API says nothing to a server of another. */
+static bool is_of_an_api(struct str name)
+{
+    static const char *const vendors[] = {"anthropic-", "openai-", "x-stainless-"};
+    for (size_t i = 0; i < COUNT_OF(vendors); i++) {
+        struct str vendor = str_of(vendors[i]);
+        if (name.len > vendor.len && str_eq_nocase((struct str){name.data, vendor.len}, vendor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool field_goes_up(struct request *r, struct str name)
 {
+    if (r->spoken != NULL && is_of_an_api(name)) {
+        return false;
+    }
     static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
                                           "anthropic-beta", "openai-beta", NULL};
     for (const char *const *one = allowed; *one != NULL; one++) {
@@ -148,8 +164,8 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
         }
     }
     const char *key = r->upstream->api_key;
-    if (key != NULL && r->route.surface_name != NULL &&
-        strcmp(r->route.surface_name, "messages") == 0) {
+    const char *spoken = r->spoken != NULL ? r->spoken->name : r->route.surface_name;
+    if (key != NULL && spoken != NULL && strcmp(spoken, "messages") == 0) {
         fields[count++] = (struct fetch_field){STR("x-api-key"), str_of(key)};
     } else if (key != NULL) {
         fields[count++] = (struct fetch_field){STR("Authorization"),
@@ -161,14 +177,18 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
     return count;
 }
 
-/* base_url, with /v1 where it names no path, then the client's path and query. */
+/* base_url, with /v1 where it names no path, then the client's path and query; or the path of the API that is spoken. */
 static const char *url_up(struct request *r)
 {
     const char *base = r->upstream->base_url;
     const char *host = strstr(base, "://") + 3;
+    const char *version = strchr(host, '/') == NULL ? "/v1" : "";
+    if (r->spoken != NULL) {
+        return arena_printf(r->arena, "%s%s%s", base, version, r->spoken->path);
+    }
     const struct http_head *head = http_request_head(r->exchange);
-    return arena_printf(r->arena, "%s%s%s%s%.*s", base, strchr(host, '/') == NULL ? "/v1" : "",
-                        r->route.path, head->query.len > 0 ? "?" : "", (int)head->query.len,
+    return arena_printf(r->arena, "%s%s%s%s%.*s", base, version, r->route.path,
+                        head->query.len > 0 ? "?" : "", (int)head->query.len,
                         head->query.len > 0 ? head->query.data : "");
 }
 
@@ -224,8 +244,10 @@ static int begin_plugin(struct upstream_call *call, struct str body, bool stream
     if (turn == NULL || copy == NULL) {
         return error_set(err, SG_E_LIMIT, "The request is too large for this model's plugin.");
     }
-    *turn = (struct sg_turn){
-        .surface = r->route.surface_name, .json = copy, .json_len = body.len, .stream = stream};
+    *turn = (struct sg_turn){.surface = r->spoken != NULL ? r->spoken->name : r->route.surface_name,
+                             .json = copy,
+                             .json_len = body.len,
+                             .stream = stream};
     call->silent_until = deadline_in(r->upstream->first_byte_ms);
     call_start(call->plugin, invoke_turn, turn);
     return 0;
@@ -237,6 +259,10 @@ int upstream_call_begin(struct request *r, struct str body, bool intercepted,
     *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
     metrics_upstream_call(r->gateway->metrics, r->upstream, intercepted);
     bool stream = body_asks_for_stream(r) && !(intercepted && r->upstream->replay);
+    int rc = r->spoken != NULL ? translated_begin(ret, &body, err) : 0;
+    if (rc != 0) {
+        return rc;
+    }
     return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
                                          : begin_http(ret, body, intercepted, err);
 }
@@ -387,6 +413,7 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
         count_fault(r, call->status, 0);
     }
     call->is_stream = says_stream(call);
+    translated_head(call);
     return 0;
 }
 
@@ -427,11 +454,17 @@ static int read_piece(struct upstream_call *call, struct str *ret_piece, struct 
                                 : fetch_read(call->fetch, ret_piece, err);
 }
 
-int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+static int read_told(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
 {
     int rc = read_piece(call, ret_piece, err);
     call->is_broken = rc == SG_E_UNAVAILABLE;
     return rc == 0 ? 0 : hide_detail(call->request, err);
+}
+
+int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
+{
+    return call->answer_begun ? translated_read(call, read_told, ret_piece, err)
+                              : read_told(call, ret_piece, err);
 }
 
 /* Reads on for so long at most, up to the end or until `into` is full (NULL: what comes is not needed). How that fails
@@ -462,6 +495,7 @@ void upstream_call_end(struct upstream_call *call)
         call_cancel(call->plugin);
         call_unref(TAKE(call->plugin));
     }
+    translated_end(call);
 }
 
 /* message, code and param of `error` in the body, where it is an error of one of the API forms; of some servers they

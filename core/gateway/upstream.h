@@ -16,10 +16,15 @@ struct upstream_call {
     int status;
     const struct fetch_field *fields;
     size_t fields_count;
-    bool is_stream; /* the answer is server-sent events */
-    bool has_head;  /* a plugin's: it has been read */
-    bool is_broken; /* the connection failed: refused, reset, cut off */
-    bool is_unsent; /* … before anything of the request was sent */
+    bool is_stream;                  /* the answer is server-sent events */
+    bool has_head;                   /* a plugin's: it has been read */
+    bool is_broken;                  /* the connection failed: refused, reset, cut off */
+    bool is_unsent;                  /* … before anything of the request was sent */
+    struct translation *translation; /* of an upstream that speaks another API; NULL: none */
+    struct buf translated;           /* the request in that API; */
+    struct buf answer;               /* a piece of the answer in the client's */
+    size_t translated_bytes;         /* of the request, on its account */
+    bool answer_begun, answer_ended; /* of a translated answer: the translation's */
 };
 
 /* Sends `body` to the upstream of the request, on its path. */
@@ -34,6 +39,15 @@ int upstream_call_read(struct upstream_call *, struct str *ret_piece, struct sg_
 /* The answer is whole: gives its transfer a moment to end in good order, so that the connection can serve again. An
  * upstream that keeps it open does not keep the client waiting. */
 void upstream_call_drain(struct upstream_call *);
+/* upstream_translated.c: what lies between a client's API and the upstream's. The first gives the body that goes up. */
+int translated_begin(struct upstream_call *, struct str *body, struct sg_error *err);
+void translated_head(struct upstream_call *);
+/* Reads pieces by `read` until there is something to say in the client's API. */
+int translated_read(struct upstream_call *,
+                    int (*read)(struct upstream_call *, struct str *, struct sg_error *),
+                    struct str *ret_piece, struct sg_error *err);
+void translated_end(struct upstream_call *);
+
 /* Ends it wherever it is; a call that was not begun is fine. */
 void upstream_call_end(struct upstream_call *);
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A folder of core/ includes only what stands to its left: base ← conf ← loop ← http ← plugin ← session ← surface ←
+# A folder of core/ includes only what stands to its left: base ← conf ← loop ← http ← plugin ← session ← surface ← translate ←
 # gateway; plugins include the public header and their own files alone. Prints each include that breaks it.
 #   tests/unit/include_order.sh PROJECT
 set -euo pipefail
 cd "$1"
-order=(base conf loop http plugin session surface gateway)
+order=(base conf loop http plugin session surface translate gateway)
 failures=0
 
 complain() {

@@ -1,0 +1,77 @@
+/* Upstreams that speak another API than the client: each turn goes up in theirs, and its answer comes back in the client's,
+ * as if they had spoken that. */
+#include "gateway/upstream.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "translate/translate.h"
+
+int translated_begin(struct upstream_call *call, struct str *body, struct sg_error *err)
+{
+    struct request *r = call->request;
+    struct translation_options options = {.from = r->route.surface_name,
+                                          .to = r->spoken->name,
+                                          .id = arena_printf(r->arena, "%s%u", r->id + 4, r->turns),
+                                          .drop = r->upstream->drop_params};
+    call->translation = translation_new(&options);
+    call->translated.max = LIMIT_BODY_BYTES;
+    int rc = translation_request(call->translation, *body, &call->translated, err);
+    rc = rc == 0 ? account_take(&r->account, call->translated.len, err) : rc;
+    if (rc == 0) {
+        call->translated_bytes = call->translated.len;
+        *body = buf_str(&call->translated);
+    }
+    return rc;
+}
+
+/* Refusals are read as they are: all APIs' errors are understood. */
+void translated_head(struct upstream_call *call)
+{
+    if (call->translation == NULL || call->status < 200 || call->status > 299) {
+        return;
+    }
+    translation_answer_begin(call->translation, call->is_stream);
+    call->answer_begun = true;
+}
+
+static int piece_take(struct upstream_call *call, struct str piece, struct buf *out,
+                      struct sg_error *err)
+{
+    if (piece.len > 0) {
+        return translation_answer_feed(call->translation, piece, out, err);
+    }
+    call->answer_ended = true;
+    return translation_answer_end(call->translation, out, err);
+}
+
+int translated_read(struct upstream_call *call,
+                    int (*read)(struct upstream_call *, struct str *, struct sg_error *),
+                    struct str *ret_piece, struct sg_error *err)
+{
+    struct buf *out = &call->answer;
+    buf_reset(out);
+    *ret_piece = (struct str){0};
+    while (!call->answer_ended && out->len == 0) {
+        struct str piece;
+        int rc = read(call, &piece, err);
+        rc = rc == 0 ? piece_take(call, piece, out, err) : rc;
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (out->overflow) {
+        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is too large.");
+    }
+    *ret_piece = buf_str(out);
+    return 0;
+}
+
+void translated_end(struct upstream_call *call)
+{
+    if (call->translation != NULL) {
+        account_give(&call->request->account, call->translated_bytes);
+        translation_free(TAKE(call->translation));
+        buf_clear(&call->translated);
+        buf_clear(&call->answer);
+    }
+}

@@ -1,0 +1,436 @@
+/* Answers of Chat Completions, as servers in the field give them: with parts missing, arguments as objects, usage in the
+ * last chunk or nowhere, no end mark. */
+#include "translate/said.h"
+
+#include "base/check.h"
+#include "base/json.h"
+#include "surface/reported.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CALLS_MAX = 128 };
+
+struct heard_call {
+    bool has_index;
+    int64_t index; /* the upstream's */
+    struct str id; /* the upstream's, or made here */
+    bool is_made;
+    bool has_arguments; /* some have come */
+};
+
+struct hearing {
+    struct arena *arena;
+    const char *id;
+    struct sayer to;
+    bool has_begun, is_over, has_reason, has_text;
+    struct heard_call calls[CALLS_MAX];
+    size_t calls_count;
+    enum said_stop stop;
+    struct said_usage usage;
+};
+
+static void *hear_open(struct arena *arena, const char *id, const struct sayer *to)
+{
+    struct hearing *h = arena_get(arena, sizeof *h);
+    *h = (struct hearing){.arena = arena, .id = id, .to = *to, .usage = {-1, -1, -1, -1, -1}};
+    return h;
+}
+
+static int say(const struct hearing *h, const struct said *said, struct sg_error *err)
+{
+    return h->to.say(h->to.context, said, err);
+}
+
+/* ---- numbers, which some servers write as text ---- */
+
+static void count_read(struct arena *arena, const struct json_member *members, size_t count,
+                       const char *name, int64_t *ret)
+{
+    const struct json_member *member = json_find(members, count, name);
+    int64_t number;
+    struct json_value value = member == NULL ? (struct json_value){0} : member->value;
+    if (member != NULL && value.type == JSON_STRING) {
+        struct str text = json_text_of(value, arena);
+        value = (struct json_value){JSON_NUMBER, text};
+        bool is_number = text.len > 0 && text.len < 19;
+        for (size_t i = 0; i < text.len; i++) {
+            is_number = is_number && text.data[i] >= '0' && text.data[i] <= '9';
+        }
+        value.type = is_number ? JSON_NUMBER : JSON_NULL;
+    }
+    if (member != NULL && value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
+        *ret = number;
+    }
+}
+
+static void details_read(struct arena *arena, const struct json_member *members, size_t count,
+                         const char *where, const char *name, int64_t *ret)
+{
+    const struct json_member *details = json_find_type(members, count, where, JSON_OBJECT);
+    struct json_member *inner;
+    size_t inner_count;
+    struct sg_error ignored = {0};
+    if (details != NULL &&
+        json_members(details->value, where, arena, &inner, &inner_count, &ignored) == SG_OK) {
+        count_read(arena, inner, inner_count, name, ret);
+    }
+}
+
+static void usage_take(struct hearing *h, struct arena *scratch, const struct json_member *usage)
+{
+    struct json_member *members;
+    size_t count;
+    struct sg_error ignored = {0};
+    if (usage == NULL || usage->value.type != JSON_OBJECT ||
+        json_members(usage->value, "usage", scratch, &members, &count, &ignored) != SG_OK) {
+        return;
+    }
+    count_read(scratch, members, count, "prompt_tokens", &h->usage.input);
+    count_read(scratch, members, count, "completion_tokens", &h->usage.output);
+    details_read(scratch, members, count, "prompt_tokens_details", "cached_tokens",
+                 &h->usage.cached);
+    details_read(scratch, members, count, "completion_tokens_details", "reasoning_tokens",
+                 &h->usage.reasoning);
+}
+
+/* ---- text ---- */
+
+static int text_say(struct hearing *h, enum said_kind kind, struct str text, struct str logprobs,
+                    struct sg_error *err)
+{
+    if (text.len == 0) {
+        return SG_OK;
+    }
+    h->has_text = true;
+    return say(h, &(struct said){.kind = kind, .text = text, .logprobs = logprobs}, err);
+}
+
+/* A string, or parts with a text each. */
+static int text_take(struct hearing *h, struct arena *scratch, enum said_kind kind,
+                     const struct json_member *member, struct str logprobs, struct sg_error *err)
+{
+    if (member == NULL) {
+        return SG_OK;
+    }
+    if (member->value.type == JSON_STRING) {
+        return text_say(h, kind, json_text_of(member->value, scratch), logprobs, err);
+    }
+    if (member->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    struct json_walk walk = json_walk_of(member->value);
+    struct json_value value;
+    int code = SG_OK;
+    while (code == SG_OK && json_walk_element(&walk, &value)) {
+        struct json_member *members;
+        size_t count;
+        struct sg_error ignored = {0};
+        if (value.type == JSON_OBJECT &&
+            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
+            code = text_say(h, kind, json_find_text(members, count, "text", scratch),
+                            (struct str){0}, err);
+        }
+    }
+    return code;
+}
+
+/* ---- calls ---- */
+
+/* The call that a piece belongs to: by its index; where there is none, by its id; a piece with neither goes on with the last.
+ * An id that is another one than that of the index begins a call: some servers number all of them 0. */
+static size_t call_find(const struct hearing *h, bool has_index, int64_t index, struct str id)
+{
+    for (size_t i = h->calls_count; i > 0; i--) {
+        const struct heard_call *call = &h->calls[i - 1];
+        bool is_same_id = id.len == 0 || call->is_made || str_eq(call->id, id);
+        bool is_same_place = has_index && call->has_index ? call->index == index : true;
+        if (is_same_id && is_same_place && (has_index || id.len > 0 || i == h->calls_count)) {
+            return i - 1;
+        }
+    }
+    return h->calls_count;
+}
+
+static int call_begin(struct hearing *h, struct str id, struct str name, bool is_custom,
+                      struct sg_error *err)
+{
+    struct heard_call *call = &h->calls[h->calls_count - 1];
+    char made[64];
+    call->is_made = id.len == 0;
+    if (call->is_made) {
+        snprintf(made, sizeof made, "call_%.40s_%zu", h->id, h->calls_count);
+        id = str_of(made);
+    }
+    call->id = (struct str){check_alloc(arena_copy(h->arena, id)), id.len};
+    struct said said = {.kind = SAID_CALL,
+                        .call = h->calls_count - 1,
+                        .id = call->id,
+                        .name = name,
+                        .is_custom = is_custom};
+    return say(h, &said, err);
+}
+
+/* Text; or an object, which is the whole. */
+static int arguments_say(struct hearing *h, struct arena *scratch, size_t call,
+                         const struct json_member *arguments, struct sg_error *err)
+{
+    if (arguments == NULL || arguments->value.type == JSON_NULL) {
+        return SG_OK;
+    }
+    struct str text = arguments->value.type == JSON_STRING ? json_text_of(arguments->value, scratch)
+                                                           : arguments->value.raw;
+    if (text.len == 0 || (arguments->value.type == JSON_OBJECT && h->calls[call].has_arguments)) {
+        return SG_OK;
+    }
+    h->calls[call].has_arguments = true;
+    return say(h, &(struct said){.kind = SAID_ARGUMENTS, .call = call, .text = text}, err);
+}
+
+static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
+                     int64_t place, bool is_whole, struct sg_error *err)
+{
+    struct json_member *members, *inner = NULL;
+    size_t count, inner_count = 0;
+    int64_t index = place;
+    if (value.type != JSON_OBJECT) {
+        return SG_OK;
+    }
+    int code = json_members(value, "a call", scratch, &members, &count, err);
+    if (code != SG_OK) {
+        return not_understood(err);
+    }
+    const struct json_member *custom = json_find_type(members, count, "custom", JSON_OBJECT);
+    const struct json_member *function =
+        custom != NULL ? custom : json_find_type(members, count, "function", JSON_OBJECT);
+    const struct json_member *number = json_find_type(members, count, "index", JSON_NUMBER);
+    bool has_index = is_whole || (number != NULL && json_int_of(number->value, &index));
+    index = is_whole ? place : index;
+    if (function != NULL &&
+        json_members(function->value, "a call", scratch, &inner, &inner_count, err) != SG_OK) {
+        return not_understood(err);
+    }
+    struct str id = json_find_text(members, count, "id", scratch);
+    struct str name = json_find_text(inner, inner_count, "name", scratch);
+    size_t call = call_find(h, has_index, index, id);
+    if (call == h->calls_count) {
+        if (call == CALLS_MAX) {
+            return error_set(err, SG_E_UNAVAILABLE, "The upstream made more than %d calls",
+                             CALLS_MAX);
+        }
+        h->calls[h->calls_count++] = (struct heard_call){.has_index = has_index, .index = index};
+        code = call_begin(h, id, name, custom != NULL, err);
+    }
+    return code == SG_OK
+               ? arguments_say(
+                     h, scratch, call,
+                     json_find(inner, inner_count, custom != NULL ? "input" : "arguments"), err)
+               : code;
+}
+
+static int calls_take(struct hearing *h, struct arena *scratch, const struct json_member *calls,
+                      bool is_whole, struct sg_error *err)
+{
+    struct json_value value;
+    int code = SG_OK;
+    if (calls == NULL || calls->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    struct json_walk walk = json_walk_of(calls->value);
+    for (int64_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
+        code = call_take(h, scratch, value, i, is_whole, err);
+    }
+    return code;
+}
+
+/* ---- an answer, or a piece of one ---- */
+
+static int delta_take(struct hearing *h, struct arena *scratch, struct json_value delta,
+                      struct str logprobs, bool is_whole, struct sg_error *err)
+{
+    static const char *const reasonings[] = {"reasoning_content", "reasoning"};
+    struct json_member *members;
+    size_t count;
+    if (json_members(delta, "a message", scratch, &members, &count, err) != SG_OK) {
+        return not_understood(err);
+    }
+    int code = SG_OK;
+    const struct json_member *reasoning = NULL;
+    for (size_t i = 0; reasoning == NULL && i < COUNT_OF(reasonings); i++) {
+        reasoning = json_find_type(members, count, reasonings[i], JSON_STRING);
+    }
+    code = text_take(h, scratch, SAID_REASONING, reasoning, (struct str){0}, err);
+    if (code == SG_OK) {
+        code =
+            text_take(h, scratch, SAID_TEXT, json_find(members, count, "content"), logprobs, err);
+    }
+    if (code == SG_OK) {
+        code = text_take(h, scratch, SAID_REFUSAL, json_find(members, count, "refusal"),
+                         (struct str){0}, err);
+    }
+    return code == SG_OK
+               ? calls_take(h, scratch, json_find(members, count, "tool_calls"), is_whole, err)
+               : code;
+}
+
+static void reason_take(struct hearing *h, struct str reason)
+{
+    static const struct {
+        const char *word;
+        enum said_stop stop;
+    } words[] = {{"length", STOP_TOKENS},
+                 {"max_tokens", STOP_TOKENS},
+                 {"content_filter", STOP_FILTER},
+                 {"tool_calls", STOP_CALLS},
+                 {"function_call", STOP_CALLS}};
+    if (reason.len == 0) {
+        return;
+    }
+    h->has_reason = true;
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_is(reason, words[i].word)) {
+            h->stop = words[i].stop;
+        }
+    }
+}
+
+/* The elements of logprobs.content, without their brackets. */
+static struct str logprobs_of(const struct json_member *members, size_t count,
+                              struct arena *scratch)
+{
+    const struct json_member *logprobs = json_find_type(members, count, "logprobs", JSON_OBJECT);
+    struct json_member *inner;
+    size_t inner_count;
+    struct sg_error ignored = {0};
+    if (logprobs == NULL || json_members(logprobs->value, "logprobs", scratch, &inner, &inner_count,
+                                         &ignored) != SG_OK) {
+        return (struct str){0};
+    }
+    const struct json_member *content = json_find_type(inner, inner_count, "content", JSON_ARRAY);
+    return content == NULL ? (struct str){0}
+                           : (struct str){content->value.raw.data + 1, content->value.raw.len - 2};
+}
+
+/* The first choice; others were not asked for. */
+static int choice_take(struct hearing *h, struct arena *scratch, const struct json_member *choices,
+                       bool is_whole, struct sg_error *err)
+{
+    struct json_value choice;
+    struct json_member *members;
+    size_t count;
+    int64_t index;
+    struct json_walk walk = json_walk_of(choices->value);
+    while (json_walk_element(&walk, &choice)) {
+        if (choice.type != JSON_OBJECT) {
+            continue;
+        }
+        if (json_members(choice, "a choice", scratch, &members, &count, err) != SG_OK) {
+            return not_understood(err);
+        }
+        const struct json_member *number = json_find_type(members, count, "index", JSON_NUMBER);
+        if (number != NULL && json_int_of(number->value, &index) && index != 0) {
+            continue;
+        }
+        const struct json_member *delta = json_find_type(members, count, "delta", JSON_OBJECT);
+        if (delta == NULL && (is_whole || (!h->has_text && h->calls_count == 0))) {
+            delta = json_find_type(members, count, "message", JSON_OBJECT);
+        } /* else some servers say all of it once more */
+        int code = delta == NULL ? SG_OK
+                                 : delta_take(h, scratch, delta->value,
+                                              logprobs_of(members, count, scratch), is_whole, err);
+        reason_take(h, json_find_text(members, count, "finish_reason", scratch));
+        return code;
+    }
+    return SG_OK;
+}
+
+static int begin_say(struct hearing *h, const struct json_text *text, struct sg_error *err)
+{
+    if (h->has_begun) {
+        return SG_OK;
+    }
+    h->has_begun = true;
+    struct said said = {.kind = SAID_BEGIN};
+    said.model = json_find_text(text->members, text->count, "model", h->arena);
+    return say(h, &said, err);
+}
+
+static int text_hear(struct hearing *h, struct str json, bool is_whole, struct sg_error *err)
+{
+    struct arena *scratch = arena_new(0);
+    struct json_text text;
+    int code = json_scan(json, scratch, &text, err);
+    if (code == SG_OK && text.root.type != JSON_OBJECT) {
+        code = error_set(err, SG_E_INVALID, "it is no JSON object");
+    }
+    if (code != SG_OK) {
+        arena_free(scratch);
+        return not_understood(err);
+    }
+    code = reported_error(&text, false, scratch, err);
+    code = code == SG_OK ? begin_say(h, &text, err) : code;
+    const struct json_member *choices =
+        json_find_type(text.members, text.count, "choices", JSON_ARRAY);
+    if (code == SG_OK && choices != NULL) {
+        code = choice_take(h, scratch, choices, is_whole, err);
+    } else if (code == SG_OK && is_whole) {
+        (void)error_set(err, SG_E_INVALID, "there are no choices in it");
+        code = not_understood(err);
+    }
+    usage_take(h, scratch, json_find(text.members, text.count, "usage"));
+    arena_free(scratch);
+    return code;
+}
+
+static int end_say(struct hearing *h, struct sg_error *err)
+{
+    bool stops_for_calls = h->calls_count > 0 && h->stop == STOP_END;
+    struct said said = {
+        .kind = SAID_END, .stop = stops_for_calls ? STOP_CALLS : h->stop, .usage = h->usage};
+    h->is_over = true;
+    return say(h, &said, err);
+}
+
+static int hear_event(void *hearing, struct str data, struct sg_error *err)
+{
+    struct hearing *h = hearing;
+    if (h->is_over) {
+        return SG_OK;
+    }
+    if (str_is(str_trim(data), "[DONE]")) {
+        return h->has_begun ? end_say(h, err)
+                            : error_set(err, SG_E_UNAVAILABLE, "The upstream's stream was empty");
+    }
+    return text_hear(h, data, false, err);
+}
+
+static int hear_whole(void *hearing, struct str json, struct sg_error *err)
+{
+    struct hearing *h = hearing;
+    int code = text_hear(h, json, true, err);
+    return code == SG_OK ? end_say(h, err) : code;
+}
+
+static bool hear_is_over(const void *hearing)
+{
+    return ((const struct hearing *)hearing)->is_over;
+}
+
+static int hear_end(void *hearing, struct sg_error *err)
+{
+    struct hearing *h = hearing;
+    if (h->is_over) {
+        return SG_OK;
+    }
+    return h->has_reason ? end_say(h, err)
+                         : error_set(err, SG_E_UNAVAILABLE,
+                                     "The upstream's stream ended before its answer was whole");
+}
+
+static void hear_close(void *hearing)
+{
+    (void)hearing; /* the arena's */
+}
+
+const struct hearer_ops hear_chat = {hear_open,    hear_event, hear_whole,
+                                     hear_is_over, hear_end,   hear_close};

@@ -1,0 +1,72 @@
+/* What a model's server says, in no API's form, piece by piece: between the one that hears an upstream's answer and the one
+ * that says it as another API has it. */
+#ifndef SANDGATE_TRANSLATE_SAID_H
+#define SANDGATE_TRANSLATE_SAID_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "surface/surface.h"
+
+enum said_kind {
+    SAID_BEGIN, /* once, first: `model`, where it is known */
+    SAID_TEXT,  /* text, as are the next two; `logprobs`: its elements, raw, or empty */
+    SAID_REFUSAL,
+    SAID_REASONING,
+    SAID_SEAL,      /* what proves the reasoning before it */
+    SAID_CALL,      /* a call begins: `call`, id, name */
+    SAID_ARGUMENTS, /* … goes on: `call`, text */
+    SAID_END        /* once, last: `stop`, usage */
+};
+
+enum said_stop { STOP_END, STOP_TOKENS, STOP_SEQUENCE, STOP_CALLS, STOP_FILTER, STOP_CONTEXT };
+
+struct said_usage { /* tokens; -1: not said */
+    int64_t input, output, cached, cache_written, reasoning;
+};
+
+struct said {
+    enum said_kind kind;
+    struct str text; /* decoded */
+    struct str logprobs;
+    size_t call; /* its number within the answer, from 0 on */
+    struct str id, name, model;
+    bool is_custom;
+    enum said_stop stop;
+    struct str stop_sequence;
+    struct said_usage usage;
+};
+
+/* Takes what is said, in order; a text is borrowed until it returns. */
+struct sayer {
+    int (*say)(void *context, const struct said *, struct sg_error *err);
+    void *context;
+};
+
+/* ---- those that hear ---- */
+
+struct hearer_ops {
+    /* `id` is text for ids of calls that have none. */
+    void *(*open)(struct arena *, const char *id, const struct sayer *);
+    /* An event of a stream (its data), or a whole answer. */
+    int (*event)(void *, struct str data, struct sg_error *err);
+    int (*whole)(void *, struct str json, struct sg_error *err);
+    /* Has the answer's own end come? */
+    bool (*is_over)(const void *);
+    /* The stream has ended: UNAVAILABLE where that was before the answer's end. */
+    int (*end)(void *, struct sg_error *err);
+    void (*close)(void *);
+};
+
+extern const struct hearer_ops hear_chat;
+
+/* ---- those that say ---- */
+
+struct voice_ops {
+    void *(*open)(struct arena *, const char *id, bool as_stream);
+    int (*say)(void *, const struct said *, struct buf *out, struct sg_error *err);
+    void (*close)(void *);
+};
+
+extern const struct voice_ops voice_messages, voice_responses;
+
+#endif

@@ -1,0 +1,145 @@
+/* The way through: a reader and a writer up, a hearer and a voice back. */
+#include "translate/translate.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "surface/reported.h"
+#include "surface/turn_stream.h"
+#include "translate/said.h"
+#include "translate/writing.h"
+
+#include <stdlib.h>
+
+/* What each API can: read a request, write one, hear an answer, say one. */
+static const struct api {
+    const char *name;
+    int (*read)(struct reading *, const struct json_text *, struct sg_error *);
+    int (*write)(const struct reading *, const struct conversation *, struct buf *,
+                 struct sg_error *);
+    const struct hearer_ops *hearer;
+    const struct voice_ops *voice;
+} apis[] = {
+    {"chat", NULL, write_chat, &hear_chat, NULL},
+    {"messages", read_messages, NULL, NULL, &voice_messages},
+    {"responses", read_responses, NULL, NULL, &voice_responses},
+};
+
+struct translation {
+    struct translation_options options;
+    const struct api *from, *to;
+    struct arena *arena;
+    bool is_stream;
+    void *hearer, *voice;
+    struct turn_stream stream;
+    struct buf whole; /* an answer that is no stream */
+    struct buf *out;  /* of the call that goes on */
+};
+
+static const struct api *api_named(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(apis); i++) {
+        if (strcmp(apis[i].name, name) == 0) {
+            return &apis[i];
+        }
+    }
+    return NULL;
+}
+
+bool translation_exists(const char *from, const char *to)
+{
+    const struct api *one = api_named(from), *other = api_named(to);
+    return one != NULL && other != NULL && one != other && one->read != NULL &&
+           other->write != NULL && other->hearer != NULL && one->voice != NULL;
+}
+
+struct translation *translation_new(const struct translation_options *options)
+{
+    CHECK(translation_exists(options->from, options->to));
+    struct translation *t = check_alloc(calloc(1, sizeof *t));
+    t->options = *options;
+    t->from = api_named(options->from);
+    t->to = api_named(options->to);
+    t->arena = arena_new(0);
+    t->whole.max = LIMIT_BODY_BYTES;
+    turn_stream_init(&t->stream);
+    return t;
+}
+
+void translation_free(struct translation *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    if (t->hearer != NULL) {
+        t->to->hearer->close(t->hearer);
+        t->from->voice->close(t->voice);
+    }
+    turn_stream_clear(&t->stream);
+    buf_clear(&t->whole);
+    arena_free(t->arena);
+    free(t);
+}
+
+int translation_request(struct translation *t, struct str body, struct buf *out,
+                        struct sg_error *err)
+{
+    struct arena *scratch = arena_new(0);
+    struct conversation conversation = {0};
+    struct reading reading = {.arena = scratch, .to = &conversation, .drop = t->options.drop};
+    struct json_text text;
+    int code = json_scan(body, scratch, &text, err);
+    CHECK(code != SG_OK || text.root.type == JSON_OBJECT); /* our own surface wrote it */
+    code = code == SG_OK ? t->from->read(&reading, &text, err) : code;
+    code = code == SG_OK ? t->to->write(&reading, &conversation, out, err) : code;
+    arena_free(scratch);
+    if (code == SG_OK && out->overflow) {
+        code = error_set(err, SG_E_LIMIT,
+                         "The request is larger than %zu MiB in the API of its model's server.",
+                         LIMIT_BODY_BYTES / MIB);
+    }
+    return code;
+}
+
+/* ---- the answer ---- */
+
+static int say(void *translation, const struct said *said, struct sg_error *err)
+{
+    struct translation *t = translation;
+    return t->from->voice->say(t->voice, said, t->out, err);
+}
+
+void translation_answer_begin(struct translation *t, bool is_stream)
+{
+    const struct sayer sayer = {say, t};
+    t->is_stream = is_stream;
+    t->voice = t->from->voice->open(t->arena, t->options.id, is_stream);
+    t->hearer = t->to->hearer->open(t->arena, t->options.id, &sayer);
+}
+
+static int event_take(void *translation, struct sse_event event, struct sg_error *err)
+{
+    struct translation *t = translation;
+    return t->to->hearer->event(t->hearer, event.data, err);
+}
+
+int translation_answer_feed(struct translation *t, struct str bytes, struct buf *out,
+                            struct sg_error *err)
+{
+    t->out = out;
+    if (t->is_stream) {
+        return turn_stream_feed(&t->stream, bytes, event_take, t, err);
+    }
+    return buf_append_str(&t->whole, bytes) ? SG_OK : answer_too_large(err);
+}
+
+int translation_answer_end(struct translation *t, struct buf *out, struct sg_error *err)
+{
+    t->out = out;
+    return t->is_stream ? t->to->hearer->end(t->hearer, err)
+                        : t->to->hearer->whole(t->hearer, buf_str(&t->whole), err);
+}
+
+bool translation_is_over(const struct translation *t)
+{
+    return t->hearer != NULL && t->to->hearer->is_over(t->hearer);
+}
