@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    FIELDS_UP_OWN = 2, /* that fields_up() adds to the client's */
+    FIELDS_UP_OWN = 3, /* that fields_up() adds to the client's */
     ERROR_BODY_BYTES_MAX = 64 * 1024,
     ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
     DRAIN_MS = 50
@@ -170,6 +170,9 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
     } else if (key != NULL) {
         fields[count++] = (struct fetch_field){STR("Authorization"),
                                                str_of(arena_printf(r->arena, "Bearer %s", key))};
+    }
+    if (r->spoken != NULL && strcmp(r->spoken->name, "messages") == 0) {
+        fields[count++] = (struct fetch_field){STR("anthropic-version"), STR("2023-06-01")};
     }
     if (intercepted) {
         fields[count++] = (struct fetch_field){STR("Accept-Encoding"), STR("identity")};

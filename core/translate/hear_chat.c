@@ -42,28 +42,6 @@ static int say(const struct hearing *h, const struct said *said, struct sg_error
     return h->to.say(h->to.context, said, err);
 }
 
-/* ---- numbers, which some servers write as text ---- */
-
-static void count_read(struct arena *arena, const struct json_member *members, size_t count,
-                       const char *name, int64_t *ret)
-{
-    const struct json_member *member = json_find(members, count, name);
-    int64_t number;
-    struct json_value value = member == NULL ? (struct json_value){0} : member->value;
-    if (member != NULL && value.type == JSON_STRING) {
-        struct str text = json_text_of(value, arena);
-        value = (struct json_value){JSON_NUMBER, text};
-        bool is_number = text.len > 0 && text.len < 19;
-        for (size_t i = 0; i < text.len; i++) {
-            is_number = is_number && text.data[i] >= '0' && text.data[i] <= '9';
-        }
-        value.type = is_number ? JSON_NUMBER : JSON_NULL;
-    }
-    if (member != NULL && value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
-        *ret = number;
-    }
-}
-
 static void details_read(struct arena *arena, const struct json_member *members, size_t count,
                          const char *where, const char *name, int64_t *ret)
 {
@@ -73,7 +51,7 @@ static void details_read(struct arena *arena, const struct json_member *members,
     struct sg_error ignored = {0};
     if (details != NULL &&
         json_members(details->value, where, arena, &inner, &inner_count, &ignored) == SG_OK) {
-        count_read(arena, inner, inner_count, name, ret);
+        said_count_read(arena, inner, inner_count, name, ret);
     }
 }
 
@@ -86,8 +64,8 @@ static void usage_take(struct hearing *h, struct arena *scratch, const struct js
         json_members(usage->value, "usage", scratch, &members, &count, &ignored) != SG_OK) {
         return;
     }
-    count_read(scratch, members, count, "prompt_tokens", &h->usage.input);
-    count_read(scratch, members, count, "completion_tokens", &h->usage.output);
+    said_count_read(scratch, members, count, "prompt_tokens", &h->usage.input);
+    said_count_read(scratch, members, count, "completion_tokens", &h->usage.output);
     details_read(scratch, members, count, "prompt_tokens_details", "cached_tokens",
                  &h->usage.cached);
     details_read(scratch, members, count, "completion_tokens_details", "reasoning_tokens",
@@ -427,10 +405,4 @@ static int hear_end(void *hearing, struct sg_error *err)
                                      "The upstream's stream ended before its answer was whole");
 }
 
-static void hear_close(void *hearing)
-{
-    (void)hearing; /* the arena's */
-}
-
-const struct hearer_ops hear_chat = {hear_open,    hear_event, hear_whole,
-                                     hear_is_over, hear_end,   hear_close};
+const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_is_over, hear_end};

@@ -3,9 +3,10 @@
 #ifndef SANDGATE_TRANSLATE_SAID_H
 #define SANDGATE_TRANSLATE_SAID_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "surface/surface.h"
+#include "base/json.h"
 
 enum said_kind {
     SAID_BEGIN, /* once, first: `model`, where it is known */
@@ -54,10 +55,13 @@ struct hearer_ops {
     bool (*is_over)(const void *);
     /* The stream has ended: UNAVAILABLE where that was before the answer's end. */
     int (*end)(void *, struct sg_error *err);
-    void (*close)(void *);
-};
+}; /* all that they keep is in the arena */
 
-extern const struct hearer_ops hear_chat;
+extern const struct hearer_ops hear_chat, hear_messages;
+
+/* Into *ret the count of that name, where there is one. */
+void said_count_read(struct arena *, const struct json_member *, size_t count, const char *name,
+                     int64_t *ret);
 
 /* ---- those that say ---- */
 
@@ -67,6 +71,6 @@ struct voice_ops {
     void (*close)(void *);
 };
 
-extern const struct voice_ops voice_messages, voice_responses;
+extern const struct voice_ops voice_chat, voice_messages, voice_responses;
 
 #endif

@@ -19,8 +19,8 @@ static const struct api {
     const struct hearer_ops *hearer;
     const struct voice_ops *voice;
 } apis[] = {
-    {"chat", NULL, write_chat, &hear_chat, NULL},
-    {"messages", read_messages, NULL, NULL, &voice_messages},
+    {"chat", read_chat, write_chat, &hear_chat, &voice_chat},
+    {"messages", read_messages, write_messages, &hear_messages, &voice_messages},
     {"responses", read_responses, NULL, NULL, &voice_responses},
 };
 
@@ -71,7 +71,6 @@ void translation_free(struct translation *t)
         return;
     }
     if (t->hearer != NULL) {
-        t->to->hearer->close(t->hearer);
         t->from->voice->close(t->voice);
     }
     turn_stream_clear(&t->stream);

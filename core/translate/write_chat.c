@@ -11,26 +11,6 @@ struct writing {
     size_t last_user; /* messages from there on belong to the turn that goes on */
 };
 
-static void comma_put(struct buf *out)
-{
-    char last = out->len > 0 ? out->data[out->len - 1] : '[';
-    (void)buf_puts(out, last == '[' || last == '{' ? "" : ",");
-}
-
-static void member_put(struct buf *out, const char *name, struct str text)
-{
-    comma_put(out);
-    (void)buf_printf(out, "\"%s\":", name);
-    (void)buf_put_json(out, text);
-}
-
-static void raw_put(struct buf *out, const char *name, struct str raw)
-{
-    comma_put(out);
-    (void)buf_printf(out, "\"%s\":", name);
-    (void)buf_append_str(out, raw);
-}
-
 /* ---- parts ---- */
 
 static bool is_plain(const struct part *part)
@@ -40,16 +20,16 @@ static bool is_plain(const struct part *part)
 
 static void text_part_put(struct buf *out, struct str text)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_puts(out, "{\"type\":\"text\"");
-    member_put(out, "text", text);
+    json_member_put(out, "text", text);
     (void)buf_putc(out, '}');
 }
 
 /* Where it is not by URL, the data as a URL of its own. */
 static void url_put(struct buf *out, const char *name, const struct part *part)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_printf(out, "\"%s\":", name);
     if (part->url.len > 0) {
         (void)buf_put_json(out, part->url);
@@ -64,11 +44,11 @@ static void url_put(struct buf *out, const char *name, const struct part *part)
 
 static void image_put(struct buf *out, const struct part *part)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_puts(out, "{\"type\":\"image_url\",\"image_url\":{");
     url_put(out, "url", part);
     if (part->detail.len > 0) {
-        member_put(out, "detail", part->detail);
+        json_member_put(out, "detail", part->detail);
     }
     (void)buf_puts(out, "}}");
 }
@@ -79,9 +59,9 @@ static int document_put(const struct writing *w, const struct part *part, struct
         return refuse_field(w->reading, part->path,
                             "is a document by URL, which this model's server does not fetch", err);
     }
-    comma_put(w->out);
+    json_comma_put(w->out);
     (void)buf_puts(w->out, "{\"type\":\"file\",\"file\":{");
-    member_put(w->out, "filename", part->name.len > 0 ? part->name : STR("document.pdf"));
+    json_member_put(w->out, "filename", part->name.len > 0 ? part->name : STR("document.pdf"));
     url_put(w->out, "file_data", part);
     (void)buf_puts(w->out, "}}");
     return SG_OK;
@@ -89,10 +69,10 @@ static int document_put(const struct writing *w, const struct part *part, struct
 
 static void audio_put(struct buf *out, const struct part *part)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_puts(out, "{\"type\":\"input_audio\",\"input_audio\":{");
-    member_put(out, "data", part->data);
-    member_put(out, "format", part->media_type);
+    json_member_put(out, "data", part->data);
+    json_member_put(out, "format", part->media_type);
     (void)buf_puts(out, "}}");
 }
 
@@ -146,7 +126,7 @@ static bool has_kind(const struct message *message, enum part_kind kind)
 
 static void message_begin(struct buf *out, const char *role)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_printf(out, "{\"role\":\"%s\"", role);
 }
 
@@ -160,7 +140,7 @@ static void system_put(const struct writing *w, const struct message *message)
 
 static void calls_put(struct buf *out, const struct message *message)
 {
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_puts(out, "\"tool_calls\":[");
     for (size_t i = 0; i < message->count; i++) {
         const struct part *part = &message->parts[i];
@@ -168,13 +148,13 @@ static void calls_put(struct buf *out, const struct message *message)
             continue;
         }
         const char *kind = part->is_custom ? "custom" : "function";
-        comma_put(out);
+        json_comma_put(out);
         (void)buf_putc(out, '{');
-        member_put(out, "id", part->id);
+        json_member_put(out, "id", part->id);
         (void)buf_printf(out, ",\"type\":\"%s\",\"%s\":{", kind, kind);
-        member_put(out, "name", part->name);
-        member_put(out, part->is_custom ? "input" : "arguments",
-                   part->arguments.len > 0 || part->is_custom ? part->arguments : STR("{}"));
+        json_member_put(out, "name", part->name);
+        json_member_put(out, part->is_custom ? "input" : "arguments",
+                        part->arguments.len > 0 || part->is_custom ? part->arguments : STR("{}"));
         (void)buf_puts(out, "}}");
     }
     (void)buf_putc(out, ']');
@@ -214,7 +194,7 @@ static void assistant_put(const struct writing *w, size_t index)
 static void result_put(const struct writing *w, const struct part *result)
 {
     message_begin(w->out, "tool");
-    member_put(w->out, "tool_call_id", result->id);
+    json_member_put(w->out, "tool_call_id", result->id);
     (void)buf_puts(w->out, ",\"content\":\"");
     (void)buf_puts(w->out, result->is_error ? "[error] " : "");
     bool is_first = true;
@@ -281,7 +261,7 @@ static int user_put(const struct writing *w, const struct message *message, stru
     }
     message_begin(w->out, "user");
     if (message->name.len > 0) {
-        member_put(w->out, "name", message->name);
+        json_member_put(w->out, "name", message->name);
     }
     (void)buf_puts(w->out, ",\"content\":");
     if (own == 0 || (own == 1 && has_kind(message, PART_TEXT))) {
@@ -331,21 +311,21 @@ static int messages_put(const struct writing *w, struct sg_error *err)
 static void function_put(struct buf *out, const struct function *function)
 {
     const char *kind = function->is_custom ? "custom" : "function";
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_printf(out, "{\"type\":\"%s\",\"%s\":{", kind, kind);
-    member_put(out, "name", function->name);
+    json_member_put(out, "name", function->name);
     if (function->description.len > 0) {
-        member_put(out, "description", function->description);
+        json_member_put(out, "description", function->description);
     }
     if (function->is_custom && function->format.len > 0) {
-        raw_put(out, "format", function->format);
+        json_raw_put(out, "format", function->format);
     } else if (!function->is_custom) {
-        raw_put(out, "parameters",
-                function->schema.len > 0 ? function->schema
-                                         : STR("{\"type\":\"object\",\"properties\":{}}"));
+        json_raw_put(out, "parameters",
+                     function->schema.len > 0 ? function->schema
+                                              : STR("{\"type\":\"object\",\"properties\":{}}"));
     }
     if (function->strict.len > 0) {
-        raw_put(out, "strict", function->strict);
+        json_raw_put(out, "strict", function->strict);
     }
     (void)buf_puts(out, "}}");
 }
@@ -353,9 +333,9 @@ static void function_put(struct buf *out, const struct function *function)
 static void named_put(struct buf *out, struct str name, bool is_custom)
 {
     const char *kind = is_custom ? "custom" : "function";
-    comma_put(out);
+    json_comma_put(out);
     (void)buf_printf(out, "{\"type\":\"%s\",\"%s\":{", kind, kind);
-    member_put(out, "name", name);
+    json_member_put(out, "name", name);
     (void)buf_puts(out, "}}");
 }
 
@@ -440,11 +420,11 @@ static int schema_put(const struct writing *w, const struct option *option, stru
     struct str name = json_find_text(members, count, "name", w->reading->arena);
     static const char *const kept[] = {"description", "schema", "strict"};
     (void)buf_puts(w->out, ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{");
-    member_put(w->out, "name", name.len > 0 ? name : STR("answer"));
+    json_member_put(w->out, "name", name.len > 0 ? name : STR("answer"));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         const struct json_member *member = json_find(members, count, kept[i]);
         if (member != NULL && member->value.type != JSON_NULL) {
-            raw_put(w->out, kept[i], member->value.raw);
+            json_raw_put(w->out, kept[i], member->value.raw);
         }
     }
     (void)buf_puts(w->out, "}}");
@@ -457,9 +437,9 @@ static void top_logprobs_put(const struct writing *w, const struct option *optio
     if (str_is(option->value.raw, "0")) {
         return;
     }
-    raw_put(w->out, "top_logprobs", option->value.raw);
+    json_raw_put(w->out, "top_logprobs", option->value.raw);
     if (!w->from->options[OPTION_LOGPROBS].is_said) {
-        raw_put(w->out, "logprobs", STR("true"));
+        json_raw_put(w->out, "logprobs", STR("true"));
     }
 }
 
@@ -471,7 +451,7 @@ static int option_put(const struct writing *w, enum option_kind kind, struct sg_
         return SG_OK; /* told as an effort; about nothing */
     }
     if (kind == OPTION_PARALLEL) {
-        raw_put(w->out, "parallel_tool_calls", option->value.raw);
+        json_raw_put(w->out, "parallel_tool_calls", option->value.raw);
     } else if (kind == OPTION_JSON) {
         (void)buf_puts(w->out, ",\"response_format\":{\"type\":\"json_object\"}");
     } else if (kind == OPTION_SCHEMA) {
@@ -482,7 +462,7 @@ static int option_put(const struct writing *w, enum option_kind kind, struct sg_
     } else if (kind == OPTION_TOP_LOGPROBS) {
         top_logprobs_put(w, option);
     } else {
-        raw_put(w->out, names[kind], option->value.raw);
+        json_raw_put(w->out, names[kind], option->value.raw);
     }
     return SG_OK;
 }
@@ -493,7 +473,7 @@ int write_chat(const struct reading *reading, const struct conversation *from, s
     struct writing w = {
         .reading = reading, .from = from, .out = out, .last_user = last_user_of(from)};
     (void)buf_putc(out, '{');
-    member_put(out, "model", from->model);
+    json_member_put(out, "model", from->model);
     int code = messages_put(&w, err);
     tools_put(&w);
     for (int kind = 0; code == SG_OK && kind < OPTION_KINDS; kind++) {

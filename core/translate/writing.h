@@ -6,7 +6,14 @@
 #include "base/buf.h"
 #include "translate/reading.h"
 
+/* A comma where something stands before, in the array or object that is open. */
+void json_comma_put(struct buf *out);
+void json_member_put(struct buf *out, const char *name, struct str text);
+void json_raw_put(struct buf *out, const char *name, struct str raw);
+
 int write_chat(const struct reading *, const struct conversation *, struct buf *out,
                struct sg_error *err);
+int write_messages(const struct reading *, const struct conversation *, struct buf *out,
+                   struct sg_error *err);
 
 #endif

@@ -1,0 +1,28 @@
+/* What those that hear share. */
+#include "translate/said.h"
+
+/* Some servers write numbers as text. */
+static struct json_value number_in(struct json_value string, struct arena *arena)
+{
+    struct str text = json_text_of(string, arena);
+    bool is_number = text.len > 0 && text.len < 19;
+    for (size_t i = 0; i < text.len; i++) {
+        is_number = is_number && text.data[i] >= '0' && text.data[i] <= '9';
+    }
+    return (struct json_value){is_number ? JSON_NUMBER : JSON_NULL, text};
+}
+
+void said_count_read(struct arena *arena, const struct json_member *members, size_t count,
+                     const char *name, int64_t *ret)
+{
+    const struct json_member *member = json_find(members, count, name);
+    int64_t number;
+    if (member == NULL) {
+        return;
+    }
+    struct json_value value =
+        member->value.type == JSON_STRING ? number_in(member->value, arena) : member->value;
+    if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
+        *ret = number;
+    }
+}

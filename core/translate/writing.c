@@ -1,0 +1,22 @@
+/* What the writers of requests share. The owner of the text asks for overflow. */
+#include "translate/writing.h"
+
+void json_comma_put(struct buf *out)
+{
+    char last = out->len > 0 ? out->data[out->len - 1] : '[';
+    (void)buf_puts(out, last == '[' || last == '{' ? "" : ",");
+}
+
+void json_member_put(struct buf *out, const char *name, struct str text)
+{
+    json_comma_put(out);
+    (void)buf_printf(out, "\"%s\":", name);
+    (void)buf_put_json(out, text);
+}
+
+void json_raw_put(struct buf *out, const char *name, struct str raw)
+{
+    json_comma_put(out);
+    (void)buf_printf(out, "\"%s\":", name);
+    (void)buf_append_str(out, raw);
+}
