@@ -91,7 +91,9 @@ static const struct command commands[] = {
      "usage: sandgate describe PLUGIN [--plugin-path FOLDER]\n"
      "\n"
      "Prints a plugin's kinds and options; for the name 'core' the sections of the "
-     "configuration.\n",
+     "configuration,\nfor 'translation' what becomes of each field where an upstream speaks "
+     "another "
+     "API.\n",
      command_describe, "p", ARGUMENT_ONE},
     {"version", "usage: sandgate version\n", run_version, "", ARGUMENT_NONE},
 };

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/configuration.md from what the program itself says: `sandgate describe core` and `describe` of each plugin.
+"""Writes docs/configuration.md, and the table of fields in docs/translation.md, from what the program itself says: `sandgate
+describe core`, `describe translation` and `describe` of each plugin.
 
-    scripts/configuration_docs.py BINARY            writes the page
-    scripts/configuration_docs.py BINARY --check    fails, and shows how they differ, where the page says something else
+    scripts/configuration_docs.py BINARY            writes the pages
+    scripts/configuration_docs.py BINARY --check    fails, and shows how they differ, where a page says something else
 """
 import difflib
 import pathlib
@@ -10,7 +11,10 @@ import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+PAGE, TRANSLATION = DOCS / "configuration.md", DOCS / "translation.md"
+FIELDS = re.compile(r"(<!-- made by scripts/configuration_docs.py -->\n).*?(<!-- end -->\n)", re.S)
+FIELD = re.compile(r"^  (?P<name>\w+): (?P<fates>[^|]*?)(?: \| (?P<note>.*))?$")
 
 HEAD = """# Configuration
 
@@ -115,19 +119,44 @@ def plugin(binary, name):
     return page
 
 
+def fields(binary):
+    """A table for each API: its fields, and what becomes of them over each other one."""
+    lines = []
+    for line in describe(binary, "translation").splitlines():
+        field = FIELD.match(line)
+        if field is None:
+            lines += ["", f"Requests of {line.rstrip(':')}:", ""]
+            is_first = True
+            continue
+        fates = [fate.split(" ", 2)[1:] for fate in field["fates"].split("; ")]
+        if is_first:
+            lines += ["| field | " + " | ".join(f"over {target}" for target, _ in fates) + " | |",
+                      "| --- |" + " --- |" * (len(fates) + 1)]
+            is_first = False
+        lines.append(f"| `{field['name']}` | " + " | ".join(fate for _, fate in fates) + f" | {cell(field['note'] or '')} |")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def compare(path, found, wanted):
+    if found != wanted:
+        name = f"docs/{path.name}"
+        sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), wanted.splitlines(True), name, "what the program says"))
+        sys.exit(f"{name} says something else than the program: run scripts/configuration_docs.py BINARY")
+
+
 def main():
     if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
         sys.exit(__doc__)
     binary = sys.argv[1]
     page = HEAD + core(binary) + PLUGINS + "".join(plugin(binary, name) for name in plugins(binary))
+    text = TRANSLATION.read_text(encoding="utf-8")
+    made = FIELDS.sub(lambda found: found[1] + fields(binary) + found[2], text)
     if len(sys.argv) == 2:
         PAGE.write_text(page, encoding="utf-8")
+        TRANSLATION.write_text(made, encoding="utf-8")
         return
-    found = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    if found != page:
-        sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), page.splitlines(True), "docs/configuration.md",
-                                                   "what the program says"))
-        sys.exit("docs/configuration.md says something else than the program: run scripts/configuration_docs.py BINARY")
+    compare(PAGE, PAGE.read_text(encoding="utf-8") if PAGE.exists() else "", page)
+    compare(TRANSLATION, text, made)
 
 
 main()

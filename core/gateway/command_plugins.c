@@ -1,5 +1,6 @@
 /* sandgate plugins, sandgate describe: what is installed, and what can be set. */
 #include "gateway/command.h"
+#include "translate/translate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,13 +43,18 @@ int command_plugins(const struct command_line *line)
     return code;
 }
 
-/* A plugin's text. The name "core" stands for the core's own sections, whatever plugins there are. */
+/* A plugin's text. The name "core" stands for the core's own sections, and "translation" for what is carried between APIs,
+ * whatever plugins there are. */
 static int describe(const struct command_line *line, struct loader *loader, struct buf *out,
                     struct sg_error *err)
 {
     const struct plugin_file *file;
     if (strcmp(line->argument, "core") == 0) {
         config_describe(out);
+        return 0;
+    }
+    if (strcmp(line->argument, "translation") == 0) {
+        translation_describe(out);
         return 0;
     }
     int rc = loader_load(loader, line->argument, &file, err);

@@ -46,6 +46,7 @@ void translated_head(struct upstream_call *);
 int translated_read(struct upstream_call *,
                     int (*read)(struct upstream_call *, struct str *, struct sg_error *),
                     struct str *ret_piece, struct sg_error *err);
+size_t translated_kept(const struct upstream_call *); /* of the answer; 0: it is not translated */
 void translated_end(struct upstream_call *);
 
 /* Ends it wherever it is; a call that was not begun is fine. */

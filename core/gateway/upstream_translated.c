@@ -66,6 +66,11 @@ int translated_read(struct upstream_call *call,
     return 0;
 }
 
+size_t translated_kept(const struct upstream_call *call)
+{
+    return call->translation == NULL ? 0 : translation_kept(call->translation);
+}
+
 void translated_end(struct upstream_call *call)
 {
     if (call->translation != NULL) {

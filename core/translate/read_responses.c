@@ -467,7 +467,7 @@ const struct field fields_responses[] = {
     {"reasoning", FIELD_READ, 0, reasoning_option_read,
      "effort; reasoning that the model shows is shown as a summary, asked for or not"},
     {"include", FIELD_READ, 0, include_read, "logprobs; the rest is the gateway's to heed"},
-    {"truncation", FIELD_READ, 0, truncation_read, "only what it is by default"},
+    {"truncation", FIELD_DEFAULT, 0, truncation_read, "only disabled"},
     {"user", FIELD_OPTION, OPTION_USER, NULL, NULL},
     {"safety_identifier", FIELD_OPTION, OPTION_SAFETY_IDENTIFIER, NULL, NULL},
     {"prompt_cache_key", FIELD_OPTION, OPTION_CACHE_KEY, NULL, NULL},

@@ -51,7 +51,7 @@ static int field_read(struct reading *reading, const struct json_member *member,
     if (field->kind == FIELD_OPTION) {
         option_set(reading, field->option, field->name, member->value);
     }
-    return field->kind == FIELD_READ ? field->read(reading, member, err) : SG_OK;
+    return field->read != NULL ? field->read(reading, member, err) : SG_OK;
 }
 
 /* In the order of the table, whatever the client's is: what is said to the model first comes first. */

@@ -14,7 +14,9 @@ struct reading {
 
 enum field_kind {
     FIELD_READ,       /* by a function of its own */
-    FIELD_OPTION,     /* an option, as it is */
+    FIELD_DEFAULT,    /* likewise, but nothing else than what asks for nothing */
+    FIELD_OPTION,     /* an option, as it is … */
+    FIELD_WISH,       /* … or read by a function, since some values of it ask for nothing */
     FIELD_MEANINGLESS /* says nothing to a model, or is done here whatever it says */
 };
 

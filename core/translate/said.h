@@ -68,6 +68,7 @@ void said_count_read(struct arena *, const struct json_member *, size_t count, c
 struct voice_ops {
     void *(*open)(struct arena *, const char *id, bool as_stream);
     int (*say)(void *, const struct said *, struct buf *out, struct sg_error *err);
+    size_t (*kept)(const void *); /* bytes for the answer's end */
     void (*close)(void *);
 };
 

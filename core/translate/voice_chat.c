@@ -279,4 +279,14 @@ static int voice_say(void *voice, const struct said *said, struct buf *out, stru
     }
 }
 
-const struct voice_ops voice_chat = {voice_open, voice_say, voice_close};
+static size_t voice_kept(const void *voice)
+{
+    const struct voice *v = voice;
+    size_t kept = v->text.len + v->refusal.len + v->reasoning.len + v->logprobs.len;
+    for (size_t i = 0; i < v->calls_count; i++) {
+        kept += v->calls[i]->arguments.len;
+    }
+    return kept;
+}
+
+const struct voice_ops voice_chat = {voice_open, voice_say, voice_kept, voice_close};

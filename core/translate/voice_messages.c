@@ -327,4 +327,14 @@ static int voice_say(void *voice, const struct said *said, struct buf *out, stru
     }
 }
 
-const struct voice_ops voice_messages = {voice_open, voice_say, voice_close};
+static size_t voice_kept(const void *voice)
+{
+    const struct voice *v = voice;
+    size_t kept = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        kept += v->blocks[i].text.len + v->blocks[i].seal.len;
+    }
+    return kept;
+}
+
+const struct voice_ops voice_messages = {voice_open, voice_say, voice_kept, voice_close};

@@ -482,4 +482,18 @@ static int voice_say(void *voice, const struct said *said, struct buf *out, stru
     }
 }
 
-const struct voice_ops voice_responses = {voice_open, voice_say, voice_close};
+static size_t voice_kept(const void *voice)
+{
+    const struct voice *v = voice;
+    size_t kept = 0;
+    for (size_t i = 0; i < v->count; i++) {
+        const struct voice_item *item = v->items[i];
+        kept += item->text.len + item->seal.len;
+        for (size_t k = 0; k < item->parts_count; k++) {
+            kept += item->parts[k].text.len + item->parts[k].logprobs.len;
+        }
+    }
+    return kept;
+}
+
+const struct voice_ops voice_responses = {voice_open, voice_say, voice_kept, voice_close};

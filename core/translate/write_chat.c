@@ -409,6 +409,13 @@ static const char *const names[OPTION_KINDS] = {
     [OPTION_SERVICE_TIER] = "service_tier",
 };
 
+enum option_fate write_chat_fate(enum option_kind kind)
+{
+    bool is_there = names[kind] != NULL || kind == OPTION_PARALLEL || kind == OPTION_JSON ||
+                    kind == OPTION_SCHEMA || kind == OPTION_THINKING_TOKENS;
+    return is_there ? OPTION_CARRIED : OPTION_REFUSED;
+}
+
 static int schema_put(const struct writing *w, const struct option *option, struct sg_error *err)
 {
     struct json_member *members;

@@ -343,15 +343,27 @@ static int output_put(const struct writing *w, struct sg_error *err)
     return code;
 }
 
+/* Options that stand elsewhere in the request, and those that say nothing to a server of this API. */
+static const bool elsewhere[OPTION_KINDS] = {[OPTION_MAX_TOKENS] = true,
+                                             [OPTION_PARALLEL] = true,
+                                             [OPTION_USER] = true,
+                                             [OPTION_EFFORT] = true,
+                                             [OPTION_SCHEMA] = true};
+static const bool not_needed[OPTION_KINDS] = {
+    [OPTION_CACHE_KEY] = true, [OPTION_SERVICE_TIER] = true, [OPTION_SAFETY_IDENTIFIER] = true};
+
+enum option_fate write_messages_fate(enum option_kind kind)
+{
+    return not_needed[kind]                         ? OPTION_NOT_NEEDED
+           : names[kind] != NULL || elsewhere[kind] ? OPTION_CARRIED
+                                                    : OPTION_REFUSED;
+}
+
 static int option_put(const struct writing *w, enum option_kind kind, struct sg_error *err)
 {
-    static const bool elsewhere[OPTION_KINDS] = {
-        [OPTION_MAX_TOKENS] = true,   [OPTION_PARALLEL] = true,         [OPTION_USER] = true,
-        [OPTION_EFFORT] = true,       [OPTION_SCHEMA] = true,           [OPTION_CACHE_KEY] = true,
-        [OPTION_SERVICE_TIER] = true, [OPTION_SAFETY_IDENTIFIER] = true};
     const struct option *option = &w->from->options[kind];
     bool asks_for_none = kind == OPTION_TOP_LOGPROBS && str_is(option->value.raw, "0");
-    if (!option->is_said || elsewhere[kind] || asks_for_none) {
+    if (!option->is_said || elsewhere[kind] || not_needed[kind] || asks_for_none) {
         return SG_OK;
     }
     if (names[kind] == NULL) {

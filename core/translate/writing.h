@@ -11,6 +11,11 @@ void json_comma_put(struct buf *out);
 void json_member_put(struct buf *out, const char *name, struct str text);
 void json_raw_put(struct buf *out, const char *name, struct str raw);
 
+/* What becomes of an option in this API. */
+enum option_fate { OPTION_CARRIED, OPTION_REFUSED, OPTION_NOT_NEEDED };
+enum option_fate write_chat_fate(enum option_kind);
+enum option_fate write_messages_fate(enum option_kind);
+
 int write_chat(const struct reading *, const struct conversation *, struct buf *out,
                struct sg_error *err);
 int write_messages(const struct reading *, const struct conversation *, struct buf *out,
