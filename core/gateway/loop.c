@@ -69,7 +69,7 @@ static int piece_wait(void *context, struct sg_error *err)
 static int turn_hold(struct request *r, const struct turns *turns, struct reading *reading,
                      struct sg_error *err)
 {
-    size_t bytes = turns->surface->turn_bytes(r->talk) + translated_kept(reading->call);
+    size_t bytes = turns->surface->turn_bytes(r->talk);
     int rc = 0;
     if (bytes > reading->held) {
         rc = account_take(&r->account, bytes - reading->held, err);
