@@ -16,15 +16,15 @@ struct upstream_call {
     int status;
     const struct fetch_field *fields;
     size_t fields_count;
-    bool is_stream;                  /* the answer is server-sent events */
-    bool has_head;                   /* a plugin's: it has been read */
-    bool is_broken;                  /* the connection failed: refused, reset, cut off */
-    bool is_unsent;                  /* … before anything of the request was sent */
-    struct translation *translation; /* of an upstream that speaks another API; NULL: none */
-    struct buf translated;           /* the request in that API; */
-    struct buf answer;               /* a piece of the answer in the client's */
-    size_t translated_bytes;         /* of the request, on its account */
-    bool answer_begun, answer_ended; /* of a translated answer: the translation's */
+    bool is_stream;                      /* the answer is server-sent events */
+    bool has_head;                       /* a plugin's: it has been read */
+    bool is_broken;                      /* the connection failed: refused, reset, cut off */
+    bool is_unsent;                      /* … before anything of the request was sent */
+    struct translation *translation;     /* of an upstream that speaks another API; NULL: none */
+    struct buf translated;               /* the request in that API; */
+    struct buf answer;                   /* a piece of the answer in the client's */
+    size_t translated_bytes, kept_bytes; /* of it, and of the answer, on the account */
+    bool answer_begun, answer_ended;     /* of a translated answer: the translation's */
 };
 
 /* Sends `body` to the upstream of the request, on its path. */
@@ -46,7 +46,6 @@ void translated_head(struct upstream_call *);
 int translated_read(struct upstream_call *,
                     int (*read)(struct upstream_call *, struct str *, struct sg_error *),
                     struct str *ret_piece, struct sg_error *err);
-size_t translated_kept(const struct upstream_call *); /* of the answer; 0: it is not translated */
 void translated_end(struct upstream_call *);
 
 /* Ends it wherever it is; a call that was not begun is fine. */

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "surface/reported.h"
 #include "translate/translate.h"
 
 int translated_begin(struct upstream_call *call, struct str *body, struct sg_error *err)
@@ -15,6 +16,7 @@ int translated_begin(struct upstream_call *call, struct str *body, struct sg_err
                                           .drop = r->upstream->drop_params};
     call->translation = translation_new(&options);
     call->translated.max = LIMIT_BODY_BYTES;
+    call->answer.max = 4 * LIMIT_BODY_BYTES; /* responses say a text four times at its end */
     int rc = translation_request(call->translation, *body, &call->translated, err);
     rc = rc == 0 ? account_take(&r->account, call->translated.len, err) : rc;
     if (rc == 0) {
@@ -32,6 +34,18 @@ void translated_head(struct upstream_call *call)
     }
     translation_answer_begin(call->translation, call->is_stream);
     call->answer_begun = true;
+}
+
+/* What is kept for the answer's end is on the request's account. */
+static int kept_hold(struct upstream_call *call, struct sg_error *err)
+{
+    size_t kept = translation_kept(call->translation);
+    if (kept <= call->kept_bytes) {
+        return 0;
+    }
+    int rc = account_take(&call->request->account, kept - call->kept_bytes, err);
+    call->kept_bytes = rc == 0 ? kept : call->kept_bytes;
+    return rc;
 }
 
 static int piece_take(struct upstream_call *call, struct str piece, struct buf *out,
@@ -55,26 +69,22 @@ int translated_read(struct upstream_call *call,
         struct str piece;
         int rc = read(call, &piece, err);
         rc = rc == 0 ? piece_take(call, piece, out, err) : rc;
+        rc = rc == 0 ? kept_hold(call, err) : rc;
         if (rc != 0) {
             return rc;
         }
     }
     if (out->overflow) {
-        return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer is too large.");
+        return answer_too_large(err);
     }
     *ret_piece = buf_str(out);
     return 0;
 }
 
-size_t translated_kept(const struct upstream_call *call)
-{
-    return call->translation == NULL ? 0 : translation_kept(call->translation);
-}
-
 void translated_end(struct upstream_call *call)
 {
     if (call->translation != NULL) {
-        account_give(&call->request->account, call->translated_bytes);
+        account_give(&call->request->account, call->translated_bytes + call->kept_bytes);
         translation_free(TAKE(call->translation));
         buf_clear(&call->translated);
         buf_clear(&call->answer);
