@@ -436,6 +436,18 @@ void chat_message_replay(struct chat *chat, struct buf *out)
 
 /* ---- the end ---- */
 
+static void annotations_chunk_put(struct chat *chat, struct buf *out)
+{
+    BUF_CLEANUP struct buf list = {0};
+    if (chat_annotations_put(chat, &list)) {
+        chunk_begin(chat, out);
+        (void)buf_puts(out, "\"annotations\":["); /* the owner asks for overflow */
+        (void)buf_append_str(out, buf_str(&list));
+        (void)buf_putc(out, ']');
+        chunk_end(chat, out);
+    }
+}
+
 static void runs_chunk_put(struct chat *chat, struct buf *out)
 {
     BUF_CLEANUP struct buf runs = {0};
@@ -487,6 +499,7 @@ void chat_stream_finish(struct chat *chat, struct str closing, struct buf *out)
         (void)buf_put_json_inner(&inner, silent ? closing : STR("")); /* a sentence: fits */
         text_chunk_put(chat, buf_str(&inner), out);
     }
+    annotations_chunk_put(chat, out);
     runs_chunk_put(chat, out);
     finish_put(chat, out);
     if (chat->request.include_usage && chat->usage.len > 0) {
