@@ -32,6 +32,13 @@ static int location_read(const struct json_member *members, size_t count, const 
     return code;
 }
 
+static void option_override(struct search_option *option, struct search_option by)
+{
+    if (by.value != NULL && by.value->type != JSON_NULL) {
+        *option = by;
+    }
+}
+
 static int filters_read(const struct json_member *members, size_t count, const char *where,
                         struct arena *arena, struct search_asked *asked, struct sg_error *err)
 {
@@ -48,10 +55,10 @@ static int filters_read(const struct json_member *members, size_t count, const c
     }
     int code = json_members(filters->value, path, arena, &inside, &inside_count, err);
     if (code == SG_OK) {
-        asked->allowed =
-            option_of(inside, inside_count, "allowed_domains", "filters.allowed_domains");
-        asked->blocked =
-            option_of(inside, inside_count, "blocked_domains", "filters.blocked_domains");
+        option_override(&asked->allowed, option_of(inside, inside_count, "allowed_domains",
+                                                   "filters.allowed_domains"));
+        option_override(&asked->blocked, option_of(inside, inside_count, "blocked_domains",
+                                                   "filters.blocked_domains"));
     }
     return code;
 }
@@ -61,6 +68,8 @@ int openai_search_read(const struct json_member *members, size_t count, const ch
 {
     struct search_asked asked = {
         .max_uses = option_of(members, count, "max_uses", "max_uses"),
+        .allowed = option_of(members, count, "allowed_domains", "allowed_domains"),
+        .blocked = option_of(members, count, "blocked_domains", "blocked_domains"),
         .context_size = option_of(members, count, "search_context_size", "search_context_size")};
     int code = location_read(members, count, where, arena, &asked, err);
     code = code == SG_OK ? filters_read(members, count, where, arena, &asked, err) : code;

@@ -53,6 +53,11 @@ static void what_the_client_asks_comes_with_the_call_of_that_tool_alone(void)
         {"\"tools\":[" CODE_TOOL ",{\"type\":\"browser_search\",\"filters\":{\"allowed_domains\":"
          "[\"a.test\"],\"blocked_domains\":[\"b.test\"]},\"max_uses\":2}]",
          "{\"max_uses\":2,\"allowed_domains\":[\"a.test\"],\"blocked_domains\":[\"b.test\"]}"},
+        {"\"tools\":[" CODE_TOOL ",{\"type\":\"web_search_20250305\",\"blocked_domains\":"
+         "[\"b.test\"],\"allowed_domains\":[\"c.test\"],\"filters\":{\"blocked_domains\":null,"
+         "\"allowed_domains\":"
+         "[\"a.test\"]}}]",
+         "{\"allowed_domains\":[\"a.test\"],\"blocked_domains\":[\"b.test\"]}"},
         {"\"tools\":[" CODE_TOOL ",{\"type\":\"web_search\",\"filters\":null,\"other\":[1]}]", ""},
         {"\"tools\":[" CODE_TOOL "],\"web_search_options\":{}", ""},
         {"\"tools\":[" CODE_TOOL "],\"web_search_options\":{\"search_context_size\":\"high\","
