@@ -87,6 +87,9 @@ static void the_clients_options_become_part_of_it(void)
     expect_query("{\"query\": \"x\"}", "{\"allowed_domains\": [], \"blocked_domains\": null}",
                  "text=x;count=5;");
     expect_query("{\"query\": \"x\"}", "{\"country\": \"Netherlands\"}", "text=x;count=5;");
+    expect_query("{\"query\": \"x\"}", "{\"country\": \"nL\"}", "text=x;count=5;country=NL;");
+    expect_query("{\"query\": \"x\"}", "{\"country\": \"N1\"}", "text=x;count=5;");
+    expect_query("{\"query\": \"x\"}", "{\"country\": null}", "text=x;count=5;");
     expect_query("{\"query\": \"x\"}", "{}", "text=x;count=5;");
 }
 
