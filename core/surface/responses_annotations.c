@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-enum { CITED_BYTES_MAX = 1024 * 1024 }; /* of all citations in one answer; more are left out */
+enum { CITED_BYTES_MAX = 256 * 1024 }; /* of all citations in one answer; more are left out */
 
 static void row_add(struct responses_part *part, struct str annotation)
 {

@@ -260,7 +260,7 @@ static void citations_of_an_answer_are_bounded_and_its_text_is_not(void)
     const cJSON *content = cJSON_GetObjectItem(cJSON_GetArrayItem(output, 1), "content");
     const cJSON *part = cJSON_GetArrayItem(content, 0);
     int count = cJSON_GetArraySize(cJSON_GetObjectItem(part, "annotations"));
-    CU_ASSERT_EQUAL(count, 103); /* of 10 KiB each */
+    CU_ASSERT_EQUAL(count, 25); /* of 10 KiB each */
     CU_ASSERT_STRING_EQUAL(json_str(part, "text"), text.data);
     cJSON_Delete(output);
 }
