@@ -37,7 +37,8 @@ static int read_text(struct sg_call *call, struct json_value value, struct wish 
     char *text = sg->alloc(call, room + 1);
     size_t len = text == NULL ? SIZE_MAX : flatten(text, json_decode(&rest, text, room));
     if (len > QUERY_BYTES_MAX) {
-        return wrong(problem, "'query' is longer than 1024 bytes");
+        (void)wrong(problem, "'query' is longer than 1024 bytes");
+        return WISH_TOO_LONG;
     }
     ret->query.text = text;
     return len == 0 ? wrong(problem, "'query' is empty") : 0;
