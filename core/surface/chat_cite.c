@@ -49,13 +49,14 @@ void chat_text_cite(struct chat *chat)
 
 static void citation_put(const struct citation *citation, struct buf *out)
 {
+    const struct cited_page *page = citation->page;
     (void)buf_printf(out,
                      "{\"type\":\"url_citation\",\"url_citation\":{\"start_index\":%zu,"
                      "\"end_index\":%zu,\"title\":",
                      citation->start, citation->end); /* the owner asks for overflow */
-    (void)buf_put_json(out, citation->page->title);
+    (void)buf_put_json(out, page->title.len > 0 ? page->title : page->url);
     (void)buf_puts(out, ",\"url\":");
-    (void)buf_put_json(out, citation->page->url);
+    (void)buf_put_json(out, page->url);
     (void)buf_puts(out, "}}");
 }
 

@@ -1,7 +1,7 @@
 /* Reads a Responses request: which tools are hosted, which names are taken, what the client wants. Nothing is changed
  * here. */
+#include "surface/openai_search.h"
 #include "surface/responses.h"
-#include "surface/search_options.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -74,39 +74,6 @@ static int container_read(struct responses_request *request, struct json_value v
     return SG_OK;
 }
 
-static struct search_option option_find(const struct json_member *members, size_t count,
-                                        const char *key, const char *name)
-{
-    const struct json_member *member = json_find(members, count, key);
-    return (struct search_option){name, member == NULL ? NULL : &member->value};
-}
-
-/* What the client asks of the hosted search. */
-static int search_read(const struct tool_read *read, struct sg_error *err)
-{
-    const struct json_member *filters = json_find(read->members, read->count, "filters");
-    struct json_member *inside = NULL;
-    size_t count = 0;
-    char where[64];
-    (void)snprintf(where, sizeof where, "%s.filters", read->where); /* fits */
-    if (filters != NULL && filters->value.type != JSON_NULL) {
-        if (filters->value.type != JSON_OBJECT) {
-            return error_set_param(err, SG_E_INVALID, where, "%s must be an object", where);
-        }
-        int code = json_members(filters->value, where, read->arena, &inside, &count, err);
-        if (code != SG_OK) {
-            return code;
-        }
-    }
-    const struct search_asked asked = {
-        .allowed = option_find(inside, count, "allowed_domains", "filters.allowed_domains"),
-        .blocked = option_find(inside, count, "blocked_domains", "filters.blocked_domains"),
-        .location = option_find(read->members, read->count, "user_location", "user_location"),
-        .context_size =
-            option_find(read->members, read->count, "search_context_size", "search_context_size")};
-    return search_options_write(&asked, read->where, read->arena, &read->entry->options, err);
-}
-
 static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
     struct responses_request *request = read->context;
@@ -127,7 +94,7 @@ static int entry_read(const struct tool_read *read, struct sg_error *err)
     const struct json_member *cache = json_find(members, count, "cache_control");
     entry->cache_control = cache == NULL ? (struct str){0} : cache->value.raw;
     if (str_is(request->set.offers[entry->offer].hosted, responses_web_search.hosted)) {
-        return search_read(read, err);
+        return openai_search_read(members, count, read->where, arena, &entry->options, err);
     }
     const struct json_member *container = json_find(members, count, "container");
     return container == NULL ? SG_OK

@@ -11,12 +11,13 @@ PAGES = [{"when": "sql", "hits": ["SQLite | https://sqlite.org/ | A small databa
 
 
 class Searching(E2E):
-    def start(self, upstream, search=None, **sections):
+    def start(self, upstream, search=None, show_runs=False, **sections):
         """In front of this upstream; what was searched stands in self.journal."""
         self.journal = Journal(self.path("search.journal"))
         entry = {"name": "web", "plugin": "mock", "journal": str(self.journal.path), "rules": PAGES, **(search or {})}
         return self.serve(upstream, searches=[entry], interceptors=[
-            {"plugin": "code_interpreter", "sandbox": "box"}, {"plugin": "web_search", "search": "web"}], **sections)
+            {"plugin": "code_interpreter", "sandbox": "box", "show_runs": show_runs},
+            {"plugin": "web_search", "search": "web", "show_runs": show_runs}], **sections)
 
     def searched(self):
         """The queries, in order."""

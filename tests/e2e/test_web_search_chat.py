@@ -3,10 +3,10 @@ and the limits of client and operator hold. The mock search plays the service, a
 import re
 
 from client import chat
-from harness import E2E, Journal, main
+from harness import main
+from searching import SEARCH, Searching
 from upstream import answer, streamed
 
-SEARCH = {"type": "web_search"}
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": "key-of-team-a"}, {"name": "b", "key": "key-of-team-b"}]}
 PAGES = [{"when": "Lyon", "hits": ["Weather | https://weather.test/lyon | Sunny. | 2026-11-30"]},
          {"when": "many", "hits": [f"Page {i} | https://p{i}.{'a' if i % 2 else 'b'}.test/x | {'long ' * 500}" for i in range(20)]}]
@@ -20,23 +20,20 @@ def results_of(request):
     return [m["content"] for m in request.json["messages"] if m["role"] == "tool"]
 
 
-class Searching(E2E):
-    def start(self, *turns, search=None, show_runs=False, **sections):
+class ChatSearching(Searching):
+    def begin(self, *turns, search=None, **options):
         self.up = self.upstream(*turns)
-        self.journal = Journal(self.path("search"))
-        entry = {"name": "web", "plugin": "mock", "journal": str(self.journal.path), "rules": PAGES, **(search or {})}
-        tool = {"plugin": "web_search", "search": "web", "show_runs": show_runs}
-        return self.serve(self.up, searches=[entry], interceptors=[tool], **sections)
+        return self.start(self.up, {"rules": PAGES, **(search or {})}, **options)
 
     def told(self, tools=(), search=None, **asked):
         """What the model is told of one search for which the client asks so."""
-        gateway = self.start(answer(calls=calls("many")), answer("ok"), search=search)
+        gateway = self.begin(answer(calls=calls("many")), answer("ok"), search=search)
         reply = chat(gateway, "x", tools=tools, **asked)
         self.assertEqual((reply.status, reply.text), (200, "ok"), reply.body)
         return results_of(self.up.requests[1])[0]
 
 
-class Options(Searching):
+class Options(ChatSearching):
     def test_the_domains_of_the_client_hold_whatever_the_service_does(self):
         for filters, last in (({"allowed_domains": ["a.test"]}, "a"), ({"blocked_domains": ["a.test"]}, "b")):
             for ignores in (False, True):
@@ -57,7 +54,7 @@ class Options(Searching):
         self.assertLess(sizes["medium"], sizes["high"])
 
     def test_what_cannot_be_heeded_is_refused_before_anything_is_asked(self):
-        gateway = self.start()
+        gateway = self.begin()
         for asked, param in (({"tools": [{**SEARCH, "filters": {"allowed_domains": "a.test"}}]}, "tools[0].filters.allowed_domains"),
                              ({"tools": (), "web_search_options": {"search_context_size": "tiny"}},
                               "web_search_options.search_context_size")):
@@ -66,15 +63,15 @@ class Options(Searching):
         self.assertEqual(self.up.requests, [])
 
 
-class Citations(Searching):
+class Citations(ChatSearching):
     def ask(self, stream, text, show_runs=False):
         """(the content, its annotations, the last of the stream's chunks) of an answer with this text behind a search."""
         searching = calls("Lyon weather today")
         turns = (streamed(calls=searching), streamed(text)) if stream else (answer(calls=searching), answer(text))
-        gateway = self.start(*turns, show_runs=show_runs)
+        gateway = self.begin(*turns, show_runs=show_runs)
         reply = chat(gateway, "x", tools=(SEARCH,), stream=stream)
         self.assertEqual(reply.status, 200, reply.body)
-        self.assertEqual(self.journal.lines(), ["search Lyon weather today"], "one search")
+        self.assertEqual(self.searched(), ["Lyon weather today"], "one search")
         self.assertNotIn(b"tool_calls", reply.body)
         if not stream:
             message = reply.json["choices"][0]["message"]
@@ -113,7 +110,7 @@ class Citations(Searching):
 
     def test_an_answer_that_comes_back_is_taken_without_its_citations(self):
         turns = (answer(calls=calls("Lyon")), answer("Sunny [1]."), answer("ok"))
-        gateway = self.start(*turns)
+        gateway = self.begin(*turns)
         reply = chat(gateway, "x", tools=(SEARCH,))
         message = reply.json["choices"][0]["message"]
         self.assertTrue(message["annotations"])
@@ -122,13 +119,13 @@ class Citations(Searching):
         self.assertEqual(self.up.requests[2].json["messages"][1], {"role": "assistant", "content": "Sunny [1]."})
 
 
-class Limits(Searching):
+class Limits(ChatSearching):
     def refused(self, uses, search, *queries):
         """How many of the searches were made, and what the model was told of the others."""
         tool = {**SEARCH, "max_uses": uses} if uses else SEARCH
-        gateway = self.start(answer(calls=calls(*queries)), answer("ok"), search=search)
+        gateway = self.begin(answer(calls=calls(*queries)), answer("ok"), search=search)
         self.assertEqual(chat(gateway, "x", tools=(tool,)).text, "ok")
-        return len(self.journal.lines()), [t for t in results_of(self.up.requests[1]) if t.startswith("[search limit]")]
+        return len(self.searched()), [t for t in results_of(self.up.requests[1]) if t.startswith("[search limit]")]
 
     def test_of_the_clients_limit_and_the_operators_the_lower_one_holds(self):
         theirs = "[search limit] The client allows 1 searches in this request, and they are used up: answer with what you have."
@@ -142,7 +139,7 @@ class Limits(Searching):
                 self.assertTrue(text.startswith(said), text)
 
     def test_a_limit_is_no_end_the_model_answers_streamed_too(self):
-        gateway = self.start(streamed(calls=calls("Lyon")), streamed(calls=calls("b", call="d")), streamed("As found [1]."))
+        gateway = self.begin(streamed(calls=calls("Lyon")), streamed(calls=calls("b", call="d")), streamed("As found [1]."))
         reply = chat(gateway, "x", tools=({**SEARCH, "max_uses": 1},), stream=True)
         self.assertEqual(reply.stream_text, "As found [1].")
         cited = [c["delta"]["annotations"] for e in reply.events[:-1] for c in e["choices"] if "annotations" in c["delta"]]
@@ -150,14 +147,14 @@ class Limits(Searching):
                          "a refused search makes no number ambiguous")
 
     def test_each_identity_has_its_searches_within_a_minute(self):
-        gateway = self.start(*[answer(calls=calls(q)) if q else answer("ok") for q in ("a", "", "b", "", "c", "", "d", "")],
+        gateway = self.begin(*[answer(calls=calls(q)) if q else answer("ok") for q in ("a", "", "b", "", "c", "", "d", "")],
                              search={"per_minute": 1}, auth=KEYS)
         for key in ("a", "a", "b", "b"):
             self.assertEqual(chat(gateway, "x", tools=(SEARCH,), key=f"key-of-team-{key}").text, "ok")
         told = [results_of(request)[0] for request in self.up.requests[1::2]]
         limited = r"^\[search limit\] 1 searches a minute are allowed; the next is in \d+ s"
         self.assertEqual([bool(re.search(limited, text)) for text in told], [False, True, False, True], told)
-        self.assertEqual(self.journal.lines(), ["search a", "search c"])
+        self.assertEqual(self.searched(), ["a", "c"])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ What is streamed is read by the strict readers.
 A row has `turns`, what the upstream says (scenarios.py); what else it names must hold:
 
   search, sandbox, sections, functions   configuration of the mock search and sandbox, and of the gateway; the client's function
-  uses       the most searches that the client allows; only in the forms that have a word for it
+  uses       the most searches that the client allows
   told       the results that the upstream's last request carries: a text, or a regular expression
   happened   what the client is shown in its order: (kind, what, "ok", "failed" or "not run"), or ("text", what) in the forms
              that keep texts of turns apart
@@ -16,8 +16,9 @@ import json
 import re
 
 from forms import CHAT, FORMS, MESSAGES, RESPONSES
-from harness import E2E, Journal, main
+from harness import main
 from scenarios import INVALID, LIMIT, NOT_MADE, Call, Say
+from searching import SEARCH, Searching
 from test_scenarios import Player
 
 PAGES = [{"when": "sql", "hits": ["SQLite | https://sqlite.org/ | A small database. | 2024-05-23"]},
@@ -133,24 +134,13 @@ def of_messages(told):
 
 
 SHOWN = {CHAT: of_chat, RESPONSES: of_responses, MESSAGES: of_messages}
-ENTRIES = {CHAT: {"type": "web_search"}, RESPONSES: {"type": "web_search"},
-           MESSAGES: {"type": "web_search_20250305", "name": "web_search"}}
-HAS_USES = (CHAT, MESSAGES)
-SHOWS_SEARCHES = (CHAT, MESSAGES)
-CITES = (CHAT,)
-# Rows that wait for the form's own shape of searches.
-AWAITED = {MESSAGES: ("a search that is stuck is a result like others", "the client's own limit of searches"),
-           RESPONSES: ("a client's function beside both, and the next request with its result",), CHAT: ()}
+ENTRIES = {CHAT: SEARCH, RESPONSES: SEARCH, MESSAGES: {"type": "web_search_20250305", "name": "web_search"}}
 
 
-class Together(E2E):
+class Together(Searching):
     def play(self, form, stream, row):
         upstream = self.upstream(forever=Player(form, row["turns"]))
-        self.journal = Journal(self.path("search"))
-        searches = [{"name": "web", "plugin": "mock", "journal": str(self.journal.path), "rules": PAGES, **row.get("search", {})}]
-        interceptors = [{"plugin": "code_interpreter", "sandbox": "box", "show_runs": True},
-                        {"plugin": "web_search", "search": "web", "show_runs": True}]
-        gateway = self.serve(upstream, sandbox=row.get("sandbox"), searches=searches, interceptors=interceptors,
+        gateway = self.start(upstream, {"rules": PAGES, **row.get("search", {})}, show_runs=True, sandbox=row.get("sandbox"),
                              **row.get("sections", {}))
         entry = {**ENTRIES[form], **({"max_uses": row["uses"]} if "uses" in row else {})}
         body = form.body(stream, functions=row.get("functions", False))
@@ -176,13 +166,13 @@ class Together(E2E):
         shown, cited = SHOWN[form](told)
         if "happened" in row:
             self.assertEqual(shown, wanted_of(form, row["happened"]))
-        if "cites" in row and form in CITES:
+        if "cites" in row:
             self.assertEqual([note["url"] for note, _ in cited], [url for url, _ in row["cites"]])
             self.assertEqual([text[note["start_index"]:note["end_index"]] for note, text in cited if text],
                              [part for _, part in row["cites"]] if form is not MESSAGES else [])
 
     def test_a_service_that_takes_the_connection_and_says_nothing_is_a_result(self):  # C110, by a real provider
-        for form in (CHAT, RESPONSES):
+        for form in FORMS:
             with self.subTest(form.name):
                 service = self.upstream(forever=lambda connection: connection.wait_closed())
                 upstream = self.upstream(forever=Player(form, [Call(find("sql")), Say("Without it.")]))
@@ -207,17 +197,13 @@ def wanted_of(form, happened):
             wanted += [] if form is CHAT else [entry]
         elif form is CHAT:  # lists what has run, and says no more
             wanted += [] if entry[2] == "not run" else [(*entry[:2], None)]
-        elif entry[0] != "search" or form in SHOWS_SEARCHES:
+        else:
             wanted.append((*entry[:2], "ok" if entry[2] == "ok" else "failed"))
     return wanted
 
 
 def add(name, row, form, stream):
     def test(self):
-        if "uses" in row and form not in HAS_USES:
-            self.skipTest(f"{form.name} has no word for it")
-        if name in AWAITED[form]:
-            self.skipTest(f"{form.name} has no shape for searches yet")
         self.play(form, stream, row)
     test.__name__ = f"test_{re.sub(r'[^a-z]+', '_', name)}__{form.name}{'_streamed' if stream else ''}"
     setattr(Together, test.__name__, test)
