@@ -6,7 +6,7 @@ from client import chat, post
 from harness import E2E, Journal, main
 from messages_upstream import answer, results_of, streamed, tools_of
 from strict import Complaint
-from upstream import answer as chat_answer
+from upstream import Status, answer as chat_answer
 
 SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 FETCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
@@ -196,6 +196,37 @@ class WebSearchMessages(E2E):
                              interceptors=[{"plugin": "web_search", "search": "web", "offer": "always"}])
         self.assertEqual(chat(gateway, "x", tools=()).text, "ok")
         self.assertEqual([tool["function"]["name"] for tool in up.requests[0].json["tools"]], ["web_search"])
+
+    # ---- counting ----
+
+    def test_tokens_are_counted_of_what_would_go_up(self):
+        self.up = self.upstream(Status(200, b'{"input_tokens":42}'))
+        gateway = self.serve(self.up, searches=[{"name": "web", "plugin": "mock"}], interceptors=[
+            {"plugin": "code_interpreter", "sandbox": "box"}, {"plugin": "web_search", "search": "web"}])
+        own = {"name": "get_stock", "input_schema": {"type": "object"}}
+        past = [{"type": "server_tool_use", "id": "srvtoolu_sg" + "0" * 32, "name": "web_search", "input": {"query": "sql"}},
+                {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_sg" + "0" * 32, "content": HITS}]
+        body = {"model": "mock", "messages": [USER, {"role": "assistant", "content": past}, USER],
+                "tools": [SEARCH, own, PYTHON], "container": "container_1", "metadata": {"session_id": "s"}}
+        reply = post(gateway, "/v1/messages/count_tokens", body)
+        self.assertEqual((reply.status, reply.json), (200, {"input_tokens": 42}))
+        sent = self.up.requests[0]
+        self.assertEqual((sent.target, tools_of(sent.json)),
+                         ("/v1/messages/count_tokens", ["web_search", "get_stock", "code_interpreter"]))
+        self.assertEqual([set(tool) for tool in sent.json["tools"]],
+                         [{"name", "description", "input_schema"}, set(own), {"name", "description", "input_schema"}])
+        self.assertEqual([message["role"] for message in sent.json["messages"]], ["user", "assistant", "user"])
+        self.assertNotIn("container", sent.json)
+        self.assertNotIn("session_id", sent.body.decode())
+        self.assertEqual(gateway.journal.lines(), [])
+
+    def test_what_is_counted_is_judged_as_what_is_asked(self):
+        gateway = self.start()
+        reply = post(gateway, "/v1/messages/count_tokens", {"model": "mock", "messages": [USER],
+                                                            "tools": [{**SEARCH, "max_uses": 0}]})
+        self.assertEqual((reply.status, reply.json["error"]["message"]), (
+            400, "tools[0].max_uses must be a whole number from 1 on"))
+        self.assertEqual(self.up.requests, [])
 
     # ---- the reader ----
 

@@ -47,6 +47,16 @@ const apis = {
         prompt: 'Run this shell command: echo hello',
         check(output) { assert.deepEqual([output.type, output.stdout], ['bash_code_execution_result', 'hello\n']); },
     },
+    search: {
+        model: anthropic('mock'),
+        tools: { web_search: anthropic.tools.webSearch_20250305({ maxUses: 3 }) },
+        name: 'web_search',
+        prompt: 'What is SQLite?',
+        check(output) {
+            assert.deepEqual(output.map(({ type, url, title, pageAge }) => [type, url, title, pageAge]),
+                [['web_search_result', 'https://sqlite.org/', 'SQLite', '2024-05-23']]);
+        },
+    },
     chat: { model: openai.chat('mock'), tools: {} },
 };
 
@@ -76,6 +86,14 @@ async function streamed(options) {
 }
 
 const parts = {
+    // Sources are the hits, and again the one that the text names.
+    async sources(api) {
+        for (const result of [await generateText(optionsOf(api)), await streamed(optionsOf(api))]) {
+            assert.deepEqual(result.sources.map((source) => [source.url, source.title]), Array(2).fill(['https://sqlite.org/', 'SQLite']));
+            assert.equal(result.sources[1].providerMetadata.anthropic.citedText, 'A small database.');
+        }
+    },
+
     async whole(api) { checkRun(api, await generateText(optionsOf(api))); },
 
     async stream(api) { checkRun(api, await streamed(optionsOf(api))); },
