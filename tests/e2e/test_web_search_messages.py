@@ -220,6 +220,15 @@ class WebSearchMessages(E2E):
         self.assertNotIn("session_id", sent.body.decode())
         self.assertEqual(gateway.journal.lines(), [])
 
+    def test_b07_what_names_no_hosted_tool_is_counted_byte_for_byte(self):
+        raw = b'{ "model":"mock", "messages":[], "tools":[{"name":"web_search","input_schema":{}}], "x":1.0 }'
+        self.up = self.upstream(Status(200, b'{"input_tokens":7}'))
+        gateway = self.serve(self.up, searches=[{"name": "web", "plugin": "mock"}],
+                             interceptors=[{"plugin": "web_search", "search": "web"}])
+        reply = post(gateway, "/v1/messages/count_tokens", raw)
+        self.assertEqual((reply.status, reply.json), (200, {"input_tokens": 7}))
+        self.assertEqual(self.up.requests[0].body, raw)
+
     def test_what_is_counted_is_judged_as_what_is_asked(self):
         gateway = self.start()
         reply = post(gateway, "/v1/messages/count_tokens", {"model": "mock", "messages": [USER],
