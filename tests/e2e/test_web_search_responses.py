@@ -185,10 +185,10 @@ class OfficialSearch(Official, Searching):
     def test_ai_reads_a_search_and_its_source(self):
         for part in ("whole", "stream"):
             with self.subTest(part):
-                self.check("ai.mjs", "search", part)
+                self.check("ai.mjs", "responses_search", part)
 
     def test_ai_sends_a_search_back(self):
-        body = self.check("ai.mjs", "search", "conversation", texts=(SAID, "Again: 42."))
+        body = self.check("ai.mjs", "responses_search", "conversation", texts=(SAID, "Again: 42."))
         self.assertEqual([(name, arguments) for _, name, arguments in calls_of(body)], [("web_search", {"query": "learn sql"})])
         self.assertIn("1. SQLite\n   URL: https://sqlite.org/\n", results_of(body)[0][1])
 

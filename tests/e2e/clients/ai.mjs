@@ -24,7 +24,7 @@ const apis = {
         name: 'code_interpreter',
         check(output) { assert.deepEqual(output.outputs, [{ type: 'logs', logs: '42\n' }]); },
     },
-    search: {
+    responses_search: {
         model: openai.responses('mock'),
         tools: { web_search: openai.tools.webSearch({ searchContextSize: 'low', filters: { allowedDomains: ['sqlite.org'] } }) },
         name: 'web_search',
