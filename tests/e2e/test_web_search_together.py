@@ -189,6 +189,31 @@ class Together(Searching):
                 self.assertEqual(gateway.wait_event("service_failed")["error"], "TIMEOUT")
 
 
+class StrictModel(Searching):
+    """A model server that refuses whatever its API does not have takes what comes back of searches, cited and not."""
+
+    def play(self, form, stream):
+        gateway = self.start(None, {"rules": PAGES}, show_runs=True, upstream_options={"strict": True})
+        body = form.body(stream, "Search the web for: sql")
+        body["tools"].append(ENTRIES[form])
+        for text, answer in ((None, "https://sqlite.org/"), ("Run this Python code: print(7)", "7"),
+                             ("Search the web for: docs", "https://sqlite.org/docs.html")):
+            if text:
+                body = form.continued(body, told, text=text)
+            told = form.ask(gateway, body)
+            self.assertEqual((told.status, told.error), (200, None), told.reply.body)
+            self.assertIn(answer, told.texts[-1])
+            cited = [note["url"] for note, _ in SHOWN[form](told)[1]]
+            self.assertEqual(cited[:1], [answer] if answer.startswith("https:") else [])
+        self.assertEqual(self.searched(), ["sql", "docs"])
+
+    def test_it_takes_a_conversation_with_searches(self):
+        for form in FORMS:
+            for stream in (False, True):
+                with self.subTest(form=form.name, stream=stream):
+                    self.play(form, stream)
+
+
 def wanted_of(form, happened):
     """What of it this form shows, and how it says it."""
     wanted = []
