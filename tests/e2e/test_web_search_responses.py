@@ -4,7 +4,7 @@ import responses_upstream
 import strict_responses
 from client import get, post
 from forms import RESPONSES as FORM
-from harness import main
+from harness import ROOT, main
 from official import Official
 from responses_upstream import answer, calls_of, results_of, streamed
 from searching import SEARCH, Searching
@@ -164,6 +164,20 @@ class WebSearchResponses(Searching):
         self.assertEqual(later["output"][0]["action"], {**WHOLE, "sources": FOUND})
         again = strict_responses.check(get(gateway, f"{path}?stream=true&include[]={SOURCES}").body)
         self.assertEqual(again["output"], later["output"])
+
+    def test_the_example_searches_natively_and_its_model_takes_the_history(self):
+        """The model of the example checks what it is sent, as strict servers do; its text repeats what was found."""
+        gateway = self.gateway((ROOT / "examples" / "search.yaml").read_text(encoding="utf-8"))
+        for stream in (False, True):
+            first = self.ask(gateway, stream, "Search the web for: SQLite", include=[SOURCES])
+            urls = [source["url"] for source in first["output"][0]["action"]["sources"]]
+            self.assertIn("https://sqlite.org/", urls)
+            cited = self.cited(first)
+            self.assertEqual([url for _, _, url in cited], urls)
+            self.assertEqual([text for text, _, _ in cited], urls)
+            own = [{"role": "user", "content": "x"}, *first["output"], {"role": "user", "content": "Thanks."}]
+            for more in ({"text": "Thanks.", "previous_response_id": first["id"]}, {"text": own}):
+                self.assertEqual(self.ask(gateway, stream, **more)["output"][0]["type"], "message")
 
 
 class OfficialSearch(Official, Searching):
