@@ -39,7 +39,7 @@ static enum surface_reason reason_of(struct str name)
     } reasons[] = {
         {"invalid", SURFACE_REASON_INVALID},     {"timeout", SURFACE_REASON_TIMEOUT},
         {"limit", SURFACE_REASON_LIMIT},         {"unavailable", SURFACE_REASON_UNAVAILABLE},
-        {"not_found", SURFACE_REASON_NOT_FOUND},
+        {"not_found", SURFACE_REASON_NOT_FOUND}, {"too_long", SURFACE_REASON_TOO_LONG},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
         if (str_is(name, reasons[i].name)) {

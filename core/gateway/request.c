@@ -73,6 +73,9 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
+    if (r->route.counted != NULL) {
+        return count_serve(r, err);
+    }
     bool intercepted = false;
     if (r->route.surface != NULL) {
         tools_offer(r);

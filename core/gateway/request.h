@@ -35,6 +35,7 @@ struct route {
     const char *allow, *allow_too; /* the methods it takes; NULL: no other */
     const char *surface_name;      /* "chat", "responses", "messages", or NULL */
     const struct surface *surface; /* how an intercepted request is spoken; NULL: relayed only */
+    const struct surface *counted; /* whose requests' tokens are counted here; NULL: none */
     const char *path;              /* towards the upstream: without /v1, in the arena */
     const char *object_id;         /* of a response; in the arena */
 };
@@ -192,6 +193,8 @@ void container_await_client(struct request *);
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);
 int loop_serve(struct request *, struct sg_error *err);
+/* count.c: what would go up first is relayed to where its tokens are counted */
+int count_serve(struct request *, struct sg_error *err);
 
 /* models.c */
 int models_answer(struct request *, struct sg_error *err);

@@ -47,6 +47,8 @@ static bool find_relayed(struct request *r, struct str path)
             r->route.kind = ROUTE_RELAY;
             r->route.allow = "POST";
             r->route.surface_name = relayed[i].surface_name;
+            r->route.counted =
+                str_is(path, "/messages/count_tokens") ? surface_named("messages") : NULL;
             return true;
         }
     }

@@ -47,6 +47,9 @@ static int count_in_request(struct job *job, struct sg_call *call, struct sg_err
 {
     int64_t theirs = search_client_max(call_tool_options(call), job->arena);
     if (search_is_allowed(job->request->searches, theirs, job->search->max_per_request, err) != 0) {
+        if (strcmp(err->reason, "max_uses") == 0) {
+            call_note_uses_spent(call); /* API forms have a word of their own for it */
+        }
         return refuse(job, err);
     }
     job->request->searches++;

@@ -9,6 +9,7 @@
 #include "session/index.h"
 #include "session/records.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MINUTE_MS 60000
@@ -50,10 +51,12 @@ int64_t search_client_max(const char *options, struct arena *arena)
 int search_is_allowed(int64_t begun, int64_t theirs, int64_t ours, struct sg_error *err)
 {
     if (theirs >= 0 && begun >= theirs) {
-        return error_set(err, SG_E_LIMIT,
-                         "The client allows %lld searches in this request, and they are used up: "
-                         "answer with what you have.",
-                         (long long)theirs);
+        (void)error_set(err, SG_E_LIMIT,
+                        "The client allows %lld searches in this request, and they are used up: "
+                        "answer with what you have.",
+                        (long long)theirs);
+        (void)snprintf(err->reason, sizeof err->reason, "max_uses"); /* fits */
+        return SG_E_LIMIT;
     }
     if (ours > 0 && begun >= ours) {
         return error_set(err, SG_E_LIMIT,

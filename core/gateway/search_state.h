@@ -16,7 +16,7 @@
 /* The most searches that the client allows in a request, from what sg->tool_options() gives; -1: it says nothing. */
 int64_t search_client_max(const char *options, struct arena *);
 /* May a request search once more that has done so `begun` times? SG_E_LIMIT with the limit that is in the way: the client's
- * (-1: none) or the operator's (0: none). */
+ * (-1: none), with reason "max_uses", or the operator's (0: none). */
 int search_is_allowed(int64_t begun, int64_t theirs, int64_t ours, struct sg_error *err);
 
 struct search_state;

@@ -197,6 +197,9 @@ static bool tool_end(struct tool_call *c, size_t index, struct buf *out)
                             ? str_of(arena_printf(r->arena, "%s", lease_container_id(r->lease)))
                             : (struct str){0}};
     collected_result(&c->collected, &result);
+    if (result.reason == SURFACE_REASON_LIMIT && call_uses_are_spent(c->call)) {
+        result.reason = SURFACE_REASON_USES;
+    }
     r->route.surface->call_end(r->talk, index, &result, out);
     metrics_tool_call(r->gateway->metrics, c->tool->interceptor,
                       c->collected.failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);

@@ -68,6 +68,16 @@ const char *call_tool_options(const struct sg_call *call)
     return call->tool_options;
 }
 
+void call_note_uses_spent(struct sg_call *call)
+{
+    call->uses_are_spent = true;
+}
+
+bool call_uses_are_spent(const struct sg_call *call)
+{
+    return call->uses_are_spent;
+}
+
 int call_hold(struct sg_call *call, size_t bytes, struct sg_error *err)
 {
     CHECK(call->place == CALL_NOT_STARTED);

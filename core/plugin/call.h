@@ -59,6 +59,9 @@ void call_set_identity(struct sg_call *, struct str identity);
 /* Before the start, of a tool's call: what sg->tool_options() gives (copied); empty: NULL. */
 void call_set_tool_options(struct sg_call *, struct str json);
 const char *call_tool_options(const struct sg_call *); /* NULL: none */
+/* The core refused the call something because the client's own limit of uses (max_uses) is reached; the home thread's. */
+void call_note_uses_spent(struct sg_call *);
+bool call_uses_are_spent(const struct sg_call *);
 
 /* Before the start, with an identity: counts bytes that the caller puts into the call's arena, until the call is gone.
  * SG_E_LIMIT as account_take() (http/admission.h). Output that waits in the queue is counted by itself. */

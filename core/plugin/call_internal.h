@@ -61,6 +61,7 @@ struct sg_call {
 
     /* The home thread's. */
     void *context;              /* NULL once the call is abandoned */
+    bool uses_are_spent;        /* call_note_uses_spent() */
     struct fiber *runner;       /* the plugin's fiber, while it lives */
     size_t parts;               /* the core's, under way in that fiber */
     struct worker_visit *visit; /* of that fiber */

@@ -69,12 +69,13 @@ static void chat_free(struct surface_exchange *exchange)
     struct chat *chat = chat_of(exchange);
     chat_turn_free(chat->turn);
     chat_turn_free(chat->last);
-    struct buf *const owned[] = {&chat->history, &chat->id,     &chat->created,
-                                 &chat->model,   &chat->before, &chat->fingerprint,
-                                 &chat->tier,    &chat->usage,  &chat->runs};
+    struct buf *const owned[] = {&chat->history, &chat->id,          &chat->created, &chat->model,
+                                 &chat->before,  &chat->fingerprint, &chat->tier,    &chat->usage,
+                                 &chat->runs,    &chat->citations};
     for (size_t i = 0; i < COUNT_OF(owned); i++) {
         buf_clear(owned[i]);
     }
+    citation_reader_clear(&chat->reader);
     chat->magic = 0;
     free(chat);
 }

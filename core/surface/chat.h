@@ -5,6 +5,7 @@
 #ifndef SANDGATE_SURFACE_CHAT_H
 #define SANDGATE_SURFACE_CHAT_H
 
+#include "surface/citations.h"
 #include "surface/openai_choice.h"
 #include "surface/reported.h"
 #include "surface/turn_stream.h"
@@ -126,6 +127,9 @@ struct chat {
     struct surface_usage used;
     struct buf runs; /* entries of `executed_tools` of the turns before `last` */
     size_t runs_count;
+    struct cited_pages pages;      /* that searches found */
+    struct citation_reader reader; /* of the answer's content, once there are some */
+    struct buf citations;          /* struct citation */
 };
 
 /* ---- chat_request.c ---- */
@@ -164,6 +168,16 @@ int chat_turn_feed(struct surface_exchange *, struct str bytes, struct buf *out,
                    struct sg_error *err);
 int chat_turn_end(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
                   struct sg_error *err);
+
+/* More elements of a list in a streamed message. */
+void chat_list_extend(struct chat_turn *, struct str key_raw, struct str elements);
+
+/* ---- chat_cite.c: where the answer names pages that its searches found ---- */
+void chat_pages_note(struct chat *, const struct surface_result *);
+/* Reads the text of the last whole turn, which the client has behind that of the turns before it. */
+void chat_text_cite(struct chat *);
+/* The elements of `annotations` for the answer's content; false: there are none. */
+bool chat_annotations_put(const struct chat *, struct buf *out);
 
 /* ---- chat_chunk.c: the client's stream ---- */
 /* Fails where the text is not JSON, or no object. Other choices than the first are left out of account. */

@@ -244,12 +244,34 @@ static void answer_calls_edit(struct answer_edit *edit, bool *gone_members)
     splice_cut_elements(&edit->splice, answer->text.raw, list->value, entries, count, gone);
 }
 
+/* Ours behind those that the upstream gave. */
+static void answer_annotations_edit(struct answer_edit *edit, struct buf *added)
+{
+    const struct chat_chunk *answer = edit->answer;
+    const struct json_member *theirs =
+        json_find_type(answer->delta_members, answer->delta_count, "annotations", JSON_ARRAY);
+    struct buf list = {0};
+    (void)buf_putc(&list, '['); /* bounded by the answer */
+    if (theirs != NULL && theirs->value.raw.len > 2) {
+        struct str raw = theirs->value.raw;
+        (void)buf_append_str(&list, str_trim((struct str){raw.data + 1, raw.len - 2}));
+        (void)buf_puts(&list, list.len > 1 ? "," : "");
+    }
+    if (chat_annotations_put(edit->chat, &list)) {
+        (void)buf_putc(&list, ']');
+        member_put(edit, answer->delta_members, answer->delta_count, "annotations",
+                   kept(edit, &list), added);
+    }
+    buf_clear(&list);
+}
+
 static void answer_message_edit(struct answer_edit *edit, struct str closing)
 {
     const struct chat_chunk *answer = edit->answer;
     bool *gone = arena_get(edit->arena, answer->delta_count + 1);
     struct buf added = {0}, runs = {0};
     answer_content_edit(edit, closing, &added);
+    answer_annotations_edit(edit, &added);
     answer_calls_edit(edit, gone);
     for (size_t i = 0; i < answer->delta_count; i++) { /* the old kind of call, never asked for */
         gone[i] = gone[i] || (str_is(answer->delta_members[i].key, "function_call") &&
@@ -290,9 +312,19 @@ static bool field_is_there(const struct chat_turn *turn, const char *name)
     return false;
 }
 
+/* Ours behind those that the upstream gave. */
+static void annotations_join(const struct chat *chat)
+{
+    BUF_CLEANUP struct buf list = {0};
+    if (chat_annotations_put(chat, &list)) {
+        chat_list_extend(chat->last, STR("\"annotations\""), buf_str(&list));
+    }
+}
+
 static void message_author(struct chat *chat, struct str closing, struct buf *out)
 {
     const struct chat_turn *turn = chat->last;
+    annotations_join(chat);
     BUF_CLEANUP struct buf content = {0}, runs = {0};
     chat_content_put(chat, closing, &content);
     (void)buf_puts(out, "{\"role\":\"assistant\",\"content\":"); /* the owner asks for overflow */

@@ -427,10 +427,12 @@ void chat_calls_settle(struct chat *chat, struct chat_turn *turn)
     for (size_t i = 0; i < turn->ours_count; i++) {
         struct chat_call *call = turn->ours_calls[i];
         struct str arguments = call_settle(turn, call);
-        turn->ours[i] = (struct surface_call){.offer = (size_t)call->offer,
-                                              .id = buf_str(&call->shown_id),
-                                              .name = buf_str(&call->name),
-                                              .arguments = arguments};
+        turn->ours[i] =
+            (struct surface_call){.offer = (size_t)call->offer,
+                                  .id = buf_str(&call->shown_id),
+                                  .name = buf_str(&call->name),
+                                  .arguments = arguments,
+                                  .options = chat->request.set.shown[call->offer].options};
     }
 }
 

@@ -436,14 +436,26 @@ void chat_message_replay(struct chat *chat, struct buf *out)
 
 /* ---- the end ---- */
 
-static void runs_chunk_put(struct chat *chat, struct buf *out)
+static void list_chunk_put(struct chat *chat, const char *name, const struct buf *list,
+                           struct buf *out)
 {
-    BUF_CLEANUP struct buf runs = {0};
+    chunk_begin(chat, out);
+    (void)buf_printf(out, "\"%s\":", name); /* the owner asks for overflow */
+    (void)buf_append_str(out, buf_str(list));
+    chunk_end(chat, out);
+}
+
+/* What is known at the end alone. */
+static void lists_put(struct chat *chat, struct buf *out)
+{
+    BUF_CLEANUP struct buf annotations = {0}, runs = {0};
+    (void)buf_putc(&annotations, '['); /* bounded by the answer */
+    if (chat_annotations_put(chat, &annotations)) {
+        (void)buf_putc(&annotations, ']');
+        list_chunk_put(chat, "annotations", &annotations, out);
+    }
     if (chat_runs_put(chat, &runs)) {
-        chunk_begin(chat, out);
-        (void)buf_puts(out, "\"executed_tools\":"); /* the owner asks for overflow */
-        (void)buf_append_str(out, buf_str(&runs));
-        chunk_end(chat, out);
+        list_chunk_put(chat, "executed_tools", &runs, out);
     }
 }
 
@@ -487,7 +499,7 @@ void chat_stream_finish(struct chat *chat, struct str closing, struct buf *out)
         (void)buf_put_json_inner(&inner, silent ? closing : STR("")); /* a sentence: fits */
         text_chunk_put(chat, buf_str(&inner), out);
     }
-    runs_chunk_put(chat, out);
+    lists_put(chat, out);
     finish_put(chat, out);
     if (chat->request.include_usage && chat->usage.len > 0) {
         head_put(chat, out);

@@ -78,6 +78,9 @@ void chat_call_end(struct surface_exchange *exchange, size_t i, const struct sur
     CHECK(turn != NULL);
     CHECK(i < turn->ours_count);
     struct chat_call *call = turn->ours_calls[i];
+    if (!call->has_result) {
+        chat_pages_note(chat, result);
+    }
     buf_reset(&call->result);
     (void)buf_append_str(&call->result, result->model_text); /* shown text is bounded */
     call->has_result = true;

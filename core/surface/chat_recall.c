@@ -5,7 +5,8 @@
  * - a message whose calls were kept (chat_memory.c), unchanged and with all its results behind it, becomes the messages
  *   of the turns that it stands for; our results go between the client's in the order of the calls;
  * - ids of ours become the upstream's;
- * - a run that was shown becomes a call and its result in front of its message.
+ * - a run that was shown becomes a call and its result in front of its message;
+ * - citations of pages go where the hosted search is ours now: servers that have none refuse messages with them.
  *
  * Where the tool is not offered now, runs become text of the assistant instead, as servers refuse calls of tools that
  * they do not know. What was changed or is not known goes up as the client has it: nothing is guessed. */
@@ -224,11 +225,33 @@ static void runs_take(const struct chat_recall *recall, struct json_value list, 
     }
 }
 
-static void runs_cut(struct chat_recall *recall, const struct chat_message *message)
+struct shown { /* what a message has that only answers have */
+    bool runs, citations;
+};
+
+static bool are_citations(struct json_value list)
+{
+    struct json_walk walk = json_walk_of(list);
+    struct json_value entry, type;
+    bool is_any = false;
+    while (json_walk_element(&walk, &entry)) {
+        is_any = entry.type == JSON_OBJECT && chat_member_walk(entry, "type", &type) &&
+                 type.type == JSON_STRING && json_key_is(type.raw, "url_citation");
+        if (!is_any) {
+            return false;
+        }
+    }
+    return is_any;
+}
+
+static void shown_cut(struct chat_recall *recall, const struct chat_message *message,
+                      struct shown shown)
 {
     bool *gone = arena_get(recall->arena, message->count + 1);
     for (size_t k = 0; k < message->count; k++) {
-        gone[k] = str_is(message->members[k].key, "executed_tools");
+        const struct json_member *member = &message->members[k];
+        gone[k] = (shown.runs && str_is(member->key, "executed_tools")) ||
+                  (shown.citations && str_is(member->key, "annotations"));
     }
     splice_cut_members(&recall->request->edits, recall->request->body->raw, message->members,
                        message->count, gone);
@@ -254,8 +277,8 @@ static void runs_put_back(struct chat_recall *recall, const struct chat_message 
 /* ---- all messages ---- */
 
 /* One that holds something of ours, or looks so. */
-static int message_take(struct chat_recall *recall, struct chat_message *message, bool shows_runs,
-                        struct sg_error *err)
+static int message_take(struct chat_recall *recall, struct chat_message *message,
+                        struct shown shown, struct sg_error *err)
 {
     char where[40];
     (void)snprintf(where, sizeof where, "messages[%zu]", message->place); /* fits */
@@ -266,26 +289,31 @@ static int message_take(struct chat_recall *recall, struct chat_message *message
     if (code == SG_OK && is_assistant && recall->by_ids) {
         code = chat_kept_apply(recall, message, &outcome, err);
     }
-    if (code != SG_OK || !shows_runs || outcome == CHAT_KEPT_PUT_BACK) {
+    if (code != SG_OK || outcome == CHAT_KEPT_PUT_BACK) {
         return code;
     }
-    if (is_assistant && outcome == CHAT_KEPT_NOTHING) {
+    if (shown.runs && is_assistant && outcome == CHAT_KEPT_NOTHING) {
         runs_put_back(recall, message);
     }
-    runs_cut(recall, message);
+    shown.citations = shown.citations && is_assistant;
+    if (shown.runs || shown.citations) {
+        shown_cut(recall, message, shown);
+    }
     return SG_OK;
 }
 
 /* Walks a message to its end. */
-static bool runs_member_passes(struct json_walk *message)
+static struct shown shown_pass(const struct chat_recall *recall, struct json_walk *message)
 {
-    bool found = false;
+    struct shown shown = {0};
     struct str key;
     struct json_value value;
     while (json_walk_member(message, &key, &value)) {
-        found = found || json_key_is(key, "executed_tools");
+        shown.runs = shown.runs || json_key_is(key, "executed_tools");
+        shown.citations = shown.citations || (recall->searches && json_key_is(key, "annotations") &&
+                                              value.type == JSON_ARRAY && are_citations(value));
     }
-    return found;
+    return shown;
 }
 
 /* One pass over all messages, which may be most of the body; what follows a message is looked at again only behind
@@ -303,15 +331,16 @@ static int messages_walk(struct chat_recall *recall, struct json_value list, str
             continue;
         }
         const char *start = walk.at;
-        bool shows_runs = runs_member_passes(&inner);
+        struct shown shown = shown_pass(recall, &inner);
         json_walk_leave(&walk, &inner);
         struct json_value value = {JSON_OBJECT, {start, (size_t)(inner.at + 1 - start)}};
         if (recall->resumes.len > 0 && chat_role_is(value, "assistant")) {
             recall->resumes = (struct str){0}; /* that answer was continued before */
         }
-        if (shows_runs || (recall->by_ids && holds(value.raw, "\"" CHAT_ID_MARK))) {
+        if (shown.runs || shown.citations ||
+            (recall->by_ids && holds(value.raw, "\"" CHAT_ID_MARK))) {
             struct chat_message message = {.value = value, .place = i, .ahead = walk};
-            int code = message_take(recall, &message, shows_runs, err);
+            int code = message_take(recall, &message, shown, err);
             if (code != SG_OK) {
                 return code;
             }
@@ -332,6 +361,7 @@ int chat_messages_read(struct chat_request *request, struct arena *arena, struct
     request->edits.arena = arena;
     struct chat_recall recall = {.request = request, .arena = arena};
     recall.by_ids = memory != NULL && holds(messages->value.raw, "\"" CHAT_ID_MARK);
+    recall.searches = chat_kind_offer(request, STR("web_search")) >= 0;
     int code = messages_walk(&recall, messages->value, err);
     if (code == SG_OK && recall.resumes.len > 0) {
         request->resumes = memory->resume(memory->context, recall.resumes);

@@ -9,7 +9,8 @@
 struct chat_recall {
     struct chat_request *request;
     struct arena *arena;
-    bool by_ids; /* ids of ours occur */
+    bool by_ids;   /* ids of ours occur */
+    bool searches; /* the hosted search is answered by us */
     struct str
         resumes; /* the id of the answer that this request continues, as far as it was read */
     struct turned *turned; /* the message that is read; one for all, as it is large */

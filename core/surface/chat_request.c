@@ -1,5 +1,6 @@
 /* Reads a chat request: which tools are hosted, which names are taken, what the client wants. Nothing is changed here. */
 #include "surface/chat.h"
+#include "surface/openai_search.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -15,6 +16,11 @@ static int offer_find(const struct tool_set *set, struct str type)
         }
     }
     return -1;
+}
+
+static bool is_search(const struct tool_set *set, int offer)
+{
+    return str_is(set->offers[offer].hosted, "web_search");
 }
 
 /* The name that an entry of the client's own is called by: {"type":"function","function":{"name"}} and the like. */
@@ -69,7 +75,9 @@ static int entry_read(const struct tool_read *read, struct sg_error *err)
     if (entry->offer >= 0 && cache != NULL) {
         entry->cache_control = cache->value.raw;
     }
-    return SG_OK;
+    return entry->offer >= 0 && is_search(&request->set, entry->offer)
+               ? openai_search_read(members, count, read->where, arena, &entry->options, err)
+               : SG_OK;
 }
 
 static int n_check(const struct chat_request *request, struct sg_error *err)
@@ -89,18 +97,31 @@ static int n_check(const struct chat_request *request, struct sg_error *err)
     return SG_OK;
 }
 
-/* `web_search_options`, chat's own way of naming the hosted search, counts as an entry where ours answers it. */
-static void search_options_mark(struct chat_request *request)
+/* `web_search_options`, chat's own way of naming the hosted search, counts as an entry where ours answers it; what an entry
+ * of `tools` asks stands before what it asks. */
+static int search_options_read(struct chat_request *request, struct arena *arena,
+                               struct sg_error *err)
 {
     const struct json_text *body = request->body;
+    struct json_member *members;
+    struct str asked;
+    size_t count;
     int offer = offer_find(&request->set, STR("web_search"));
     const struct json_member *options =
         json_find_type(body->members, body->count, "web_search_options", JSON_OBJECT);
     if (options == NULL || offer < 0) {
-        return;
+        return SG_OK;
     }
     request->search_options = options;
     tools_append(&request->set, (size_t)offer);
+    int code = json_members(options->value, "web_search_options", arena, &members, &count, err);
+    if (code == SG_OK) {
+        code = openai_search_read(members, count, "web_search_options", arena, &asked, err);
+    }
+    if (code == SG_OK && request->set.shown[offer].options.len == 0) {
+        request->set.shown[offer].options = asked;
+    }
+    return code;
 }
 
 /* `always` counts as named, except with tool choice none. */
@@ -121,10 +142,10 @@ int chat_tools_read(struct chat_request *request, const struct surface_input *in
         return SG_OK;
     }
     int code = tools_read(&request->set, entry_read, request, arena, err);
+    code = code == SG_OK ? search_options_read(request, arena, err) : code;
     if (code != SG_OK) {
         return code;
     }
-    search_options_mark(request);
     if (!refuses_tools(request)) {
         tools_mark_always(&request->set, openai_kinds);
     }

@@ -97,10 +97,10 @@ static int calls_take(struct chat_turn *turn, struct json_value list, bool strea
     return code;
 }
 
-static struct chat_field *field_get(struct chat_turn *turn, const struct json_member *member)
+static struct chat_field *field_get(struct chat_turn *turn, struct str key_raw, enum json_type type)
 {
     for (size_t i = 0; i < turn->fields_count; i++) {
-        if (str_eq(turn->fields[i].key_raw, member->key_raw)) {
+        if (str_eq(turn->fields[i].key_raw, key_raw)) {
             return &turn->fields[i];
         }
     }
@@ -108,10 +108,34 @@ static struct chat_field *field_get(struct chat_turn *turn, const struct json_me
         return NULL;
     }
     struct chat_field *field = &turn->fields[turn->fields_count++];
-    field->key_raw =
-        (struct str){check_alloc(arena_copy(turn->arena, member->key_raw)), member->key_raw.len};
-    field->type = member->value.type;
+    field->key_raw = (struct str){check_alloc(arena_copy(turn->arena, key_raw)), key_raw.len};
+    field->type = type;
     return field;
+}
+
+/* What came under another type does not stand any more. */
+static void field_become(struct chat_field *field, enum json_type type)
+{
+    if (field->type != type || (type != JSON_STRING && type != JSON_ARRAY)) {
+        buf_reset(&field->value);
+        field->type = type;
+    }
+}
+
+static void field_element(struct chat_field *field, struct str element)
+{
+    (void)buf_puts(&field->value,
+                   field->value.len > 0 ? "," : ""); /* bounded by the turn's bytes */
+    (void)buf_append_str(&field->value, element);
+}
+
+void chat_list_extend(struct chat_turn *turn, struct str key_raw, struct str elements)
+{
+    struct chat_field *field = field_get(turn, key_raw, JSON_ARRAY);
+    if (field != NULL) { /* else the message has more fields than one should */
+        field_become(field, JSON_ARRAY);
+        field_element(field, elements);
+    }
 }
 
 /* A field that we do not know by name: text is joined, lists are too, of other things the last one stands. */
@@ -122,23 +146,19 @@ static int field_take(struct chat_turn *turn, const struct json_member *member,
     if (value.type == JSON_NULL) {
         return SG_OK;
     }
-    struct chat_field *field = field_get(turn, member);
+    struct chat_field *field = field_get(turn, member->key_raw, value.type);
     if (field == NULL) {
         return error_set(err, SG_E_LIMIT, "more than %d fields in a message", CHAT_FIELDS_MAX);
     }
-    if (field->type != value.type || (value.type != JSON_STRING && value.type != JSON_ARRAY)) {
-        buf_reset(&field->value);
-        field->type = value.type;
-    }
+    field_become(field, value.type);
     if (value.type == JSON_ARRAY) {
         struct json_walk walk = json_walk_of(value);
         struct json_value element;
         while (json_walk_element(&walk, &element)) {
-            (void)buf_puts(&field->value, field->value.len > 0 ? "," : ""); /* bounded, as above */
-            (void)buf_append_str(&field->value, element.raw);
+            field_element(field, element.raw);
         }
     } else {
-        (void)buf_append_str(&field->value,
+        (void)buf_append_str(&field->value, /* bounded, as above */
                              value.type == JSON_STRING ? inside_of(value) : value.raw);
     }
     return SG_OK;
@@ -411,6 +431,7 @@ int chat_turn_end(struct surface_exchange *exchange, struct buf *out, struct sur
     chat->call_made = chat->call_made || turn->calls_count > 0;
     chat->text_before = chat->text_before || turn->text_given;
     chat->last = TAKE(chat->turn);
+    chat_text_cite(chat);
     turn_tell(turn, ret);
     return SG_OK;
 }

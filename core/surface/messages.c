@@ -102,6 +102,7 @@ static int messages_open(const struct surface_input *input, struct arena *arena,
     m->used = (struct surface_usage){-1, -1, -1};
     m->content.max = LIMIT_BODY_BYTES;
     m->memory = input->memory;
+    m->pages = request.pages;
     pending_begin(m);
     container_take_up(m);
     *ret = (struct surface_exchange *)m;

@@ -6,6 +6,7 @@
 #ifndef SANDGATE_SURFACE_MESSAGES_H
 #define SANDGATE_SURFACE_MESSAGES_H
 
+#include "surface/citations.h"
 #include "surface/json_prefix.h"
 #include "surface/messages_kinds.h"
 #include "surface/reported.h"
@@ -55,6 +56,7 @@ struct messages_request {
     struct str *pending_shown;    /* their ids as the client knows them */
     size_t pending_count;
     struct str pending_before; /* results that stand before theirs in one message */
+    struct cited_pages pages;  /* that earlier answers found */
 };
 
 /* ---- a turn ---- */
@@ -108,6 +110,11 @@ struct messages_block {
     struct str arguments, history;      /* of ours: what the tool gets, and what goes up */
     bool has_result;
     struct buf result; /* what the model is told */
+
+    struct citation_reader reader; /* of a text: what was read for citations of ours, … */
+    size_t cited_at;               /* … up to this byte of the inner text */
+    struct buf cited;              /* those found: elements, with commas … */
+    struct buf pages;              /* … and their pages, as pointers */
 };
 
 struct messages_turn {
@@ -151,8 +158,10 @@ struct messages {
     struct buf id, model; /* raw, of the first turn */
     struct buf content;   /* of a JSON answer: blocks with commas */
     size_t blocks_given;  /* begun at the client */
-    size_t searches;      /* that ran */
-    struct buf usage;     /* the sum, raw */
+    size_t searches;      /* that found something, or found that there is nothing */
+    struct cited_pages pages;
+    size_t citations; /* of ours */
+    struct buf usage; /* the sum, raw */
     struct surface_usage used;
 };
 
@@ -199,6 +208,8 @@ void messages_delta_put(enum messages_piece, struct str more, struct buf *out);
 /* The whole block, with an object as the input of a call; under this id, if it is not empty. */
 void messages_block_put(const struct messages_block *, struct str id, struct arena *,
                         struct buf *out);
+/* Decoded, in the arena. */
+struct str messages_inner_text(struct str inner, struct arena *);
 /* The arguments of a call, as text. */
 struct str messages_block_input(const struct messages_block *, struct arena *);
 bool messages_block_says(const struct messages_block *); /* text other than white space */
@@ -239,6 +250,17 @@ void messages_show_text(struct messages *, struct str text, struct buf *out);
 void messages_show_delta(struct messages *, struct messages_block *, const struct json_text *event,
                          bool is_known, struct arena *, struct buf *out);
 void messages_event_begin(const char *type, struct buf *out); /* up to `{"type":TYPE` */
+void messages_delta_event_put(size_t index, enum messages_piece, struct str more, struct buf *out);
+
+/* ---- messages_cite.c ---- */
+/* Reads on in a text that the client has; says what it cites to streams. `ended`: no more of it comes. */
+void messages_cite(struct messages *, struct messages_block *, bool ended, struct buf *out);
+/* The block with these citations behind its own; always with a list of them. */
+void messages_citations_put(struct str block, struct str cited, struct arena *, struct buf *out);
+/* May there be citations of ours in this JSON? */
+bool messages_holds_citation(struct str raw);
+/* A block without citations of ours; itself where it has none. */
+struct str messages_citations_cut(struct json_value block, struct arena *);
 
 /* ---- messages_answer.c: the frame around the blocks ---- */
 void messages_identity_note(struct messages *, const struct json_member *, size_t count);

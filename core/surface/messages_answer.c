@@ -244,7 +244,10 @@ void messages_call_end(struct surface_exchange *exchange, size_t i,
     if (result->status != SURFACE_CALL_NOT_RUN) {
         m->ran = true;
         memcpy(m->last_run, block->shown_id, sizeof m->last_run);
-        m->searches += block->native != NULL && block->native->is_search;
+    }
+    if (messages_kind_counts(block->native, result)) {
+        m->searches++;
+        cited_pages_add(&m->pages, result, m->arena);
     }
     result_show(m, block, result, out);
 }

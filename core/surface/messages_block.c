@@ -59,6 +59,9 @@ void messages_block_free(struct messages_block *block)
     buf_clear(&block->id);
     buf_clear(&block->name);
     buf_clear(&block->result);
+    citation_reader_clear(&block->reader);
+    buf_clear(&block->cited);
+    buf_clear(&block->pages);
     free(block);
 }
 
@@ -234,15 +237,20 @@ void messages_delta_put(enum messages_piece piece, struct str more, struct buf *
 
 /* ---- arguments ---- */
 
-struct str messages_block_input(const struct messages_block *block, struct arena *arena)
+struct str messages_inner_text(struct str inner, struct arena *arena)
 {
     BUF_CLEANUP struct buf quoted = {0};
-    (void)buf_putc(&quoted, '"'); /* as large as the input, which is bounded */
-    (void)buf_append_str(&quoted, buf_str(&block->grown[MESSAGES_PIECE_INPUT]));
+    (void)buf_putc(&quoted, '"'); /* as large as what is kept, which is bounded */
+    (void)buf_append_str(&quoted, inner);
     (void)buf_putc(&quoted, '"');
     CHECK(!quoted.overflow);
     struct str text = json_text_of((struct json_value){JSON_STRING, buf_str(&quoted)}, arena);
     return (struct str){check_alloc(arena_copy(arena, text)), text.len};
+}
+
+struct str messages_block_input(const struct messages_block *block, struct arena *arena)
+{
+    return messages_inner_text(buf_str(&block->grown[MESSAGES_PIECE_INPUT]), arena);
 }
 
 /* The next character of inner text; 'x' for one that means nothing here. */

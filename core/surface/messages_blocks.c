@@ -174,7 +174,8 @@ void messages_calls_settle(struct messages *m, struct messages_turn *turn)
             .offer = (size_t)block->offer,
             .id = buf_str(&block->id),
             .name = buf_str(&block->name),
-            .arguments = block->arguments.len > 0 ? block->arguments : STR("{}")};
+            .arguments = block->arguments.len > 0 ? block->arguments : STR("{}"),
+            .options = m->request.set.shown[block->offer].options};
     }
 }
 

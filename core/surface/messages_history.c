@@ -20,7 +20,8 @@ bool messages_history_is_ours(const struct messages_request *request)
 {
     const struct json_member *messages = request->messages;
     return messages != NULL && messages->value.type == JSON_ARRAY &&
-           holds(messages->value.raw, "\"" MESSAGES_MARK);
+           (holds(messages->value.raw, "\"" MESSAGES_MARK) ||
+            messages_holds_citation(messages->value.raw));
 }
 
 struct str messages_history_newest(const struct messages_request *request)
@@ -155,6 +156,20 @@ static int message_read(struct past *past, struct json_value value, struct past_
     return code;
 }
 
+/* Within the blocks, since results of ours may be put between them. */
+static void citations_cut(struct past *past, struct json_value content)
+{
+    struct json_walk walk = json_walk_of(content);
+    struct json_value block;
+    while (json_walk_element(&walk, &block)) {
+        struct str kept = messages_citations_cut(block, past->arena);
+        if (kept.len < block.raw.len) {
+            splice_add(&past->request->edits, past_place_of(past, block.raw.data) + 1,
+                       block.raw.len - 2, (struct str){kept.data + 1, kept.len - 2});
+        }
+    }
+}
+
 static int message_take(struct past *past, struct json_value value, struct sg_error *err)
 {
     bool carries = past_has_ours(past->calls, past->count);
@@ -163,7 +178,9 @@ static int message_take(struct past *past, struct json_value value, struct sg_er
     past->calls = NULL;
     past->count = past->cap = 0;
     struct past_message message;
-    if (value.type != JSON_OBJECT || (!carries && !holds(value.raw, "\"" MESSAGES_MARK))) {
+    bool cites = messages_holds_citation(value.raw);
+    if (value.type != JSON_OBJECT ||
+        (!carries && !cites && !holds(value.raw, "\"" MESSAGES_MARK))) {
         return SG_OK;
     }
     int code = message_read(past, value, &message, err);
@@ -185,6 +202,9 @@ static int message_take(struct past *past, struct json_value value, struct sg_er
         return past_assistant_take(past, &message, err);
     }
     past_before_insert(past, &message);
+    if (cites && type == JSON_ARRAY) {
+        citations_cut(past, message.content->value);
+    }
     return SG_OK;
 }
 
@@ -213,7 +233,8 @@ static void pending_read(struct past *past)
             (struct surface_call){.offer = (size_t)call->offer,
                                   .id = past_up_id(call->id),
                                   .name = request->set.shown[call->offer].name,
-                                  .arguments = call->input};
+                                  .arguments = call->input,
+                                  .options = request->set.shown[call->offer].options};
     }
     if (before.len > 0) {
         request->pending_before = buf_to_arena(&before, past->arena);
@@ -247,7 +268,7 @@ int messages_history_read(struct messages_request *request, struct arena *arena,
 {
     struct json_value messages = request->messages->value, element;
     struct past past = {.request = request, .arena = arena};
-    bool ours = holds(messages.raw, "\"" MESSAGES_MARK);
+    bool ours = messages_history_is_ours(request);
     bool uploads =
         messages_kinds_run_code(&request->set) && holds(messages.raw, "\"container_upload\"");
     struct json_walk walk = json_walk_of(messages);

@@ -74,7 +74,7 @@ static void shell_put(const struct surface_result *result, struct buf *out)
     run_put("bash_code_execution_result", result, out);
 }
 
-static struct str text_of(struct json_value object, const char *name, struct arena *arena)
+struct str messages_text_of(struct json_value object, const char *name, struct arena *arena)
 {
     struct json_walk walk = json_walk_of(object);
     struct str key;
@@ -113,9 +113,9 @@ static void run_words_put(struct json_value content, struct arena *arena, struct
     if (content.type != JSON_OBJECT) {
         return;
     }
-    struct str errors = text_of(content, "stderr", arena);
+    struct str errors = messages_text_of(content, "stderr", arena);
     int64_t code = number_of(content, "return_code");
-    (void)buf_append_str(out, text_of(content, "stdout", arena)); /* bounded by the body */
+    (void)buf_append_str(out, messages_text_of(content, "stdout", arena)); /* bounded by the body */
     if (errors.len > 0) {
         line_end(out);
         (void)buf_puts(out, "[stderr]\n");
@@ -215,12 +215,13 @@ static void editor_words_put(struct json_value content, struct arena *arena, str
     if (content.type != JSON_OBJECT) {
         return;
     }
-    struct str type = text_of(content, "type", arena);
+    struct str type = messages_text_of(content, "type", arena);
     struct json_walk walk = json_walk_of(content), lines;
     struct str key;
     struct json_value value, line;
     if (str_is(type, "text_editor_code_execution_view_result")) {
-        (void)buf_append_str(out, text_of(content, "content", arena)); /* bounded by the body */
+        (void)buf_append_str(out,
+                             messages_text_of(content, "content", arena)); /* bounded by the body */
         return;
     }
     (void)buf_puts(out, "The file was written.");
@@ -238,66 +239,20 @@ static void editor_words_put(struct json_value content, struct arena *arena, str
     }
 }
 
-/* ---- searches ---- */
-
-static void hit_put(struct str hit, bool first, struct buf *out)
-{
-    struct arena *scratch = arena_new(0);
-    struct json_text text;
-    struct sg_error ignored = {0};
-    if (json_scan(hit, scratch, &text, &ignored) == SG_OK && text.root.type == JSON_OBJECT) {
-        const struct json_member *date =
-            json_find_type(text.members, text.count, "date", JSON_STRING);
-        (void)buf_puts(out, first ? "" : ","); /* the owner asks for overflow */
-        (void)buf_puts(out, "{\"type\":\"web_search_result\",\"title\":");
-        (void)buf_put_json(out, json_find_text(text.members, text.count, "title", scratch));
-        (void)buf_puts(out, ",\"url\":");
-        (void)buf_put_json(out, json_find_text(text.members, text.count, "url", scratch));
-        (void)buf_puts(out, ",\"encrypted_content\":\"\",\"page_age\":");
-        (void)buf_append_str(out, date == NULL ? STR("null") : date->value.raw);
-        (void)buf_putc(out, '}');
-    }
-    arena_free(scratch);
-}
-
-static void hits_put(const struct surface_result *result, struct buf *out)
-{
-    (void)buf_putc(out, '['); /* the owner asks for overflow */
-    size_t start = out->len;
-    for (size_t i = 0; i < result->outputs_count; i++) {
-        if (result->outputs[i].kind == SG_OUT_HIT) {
-            hit_put(result->outputs[i].data, out->len == start, out);
-        }
-    }
-    (void)buf_putc(out, ']');
-}
-
-static void hits_words_put(struct json_value content, struct arena *arena, struct buf *out)
-{
-    struct json_walk walk = json_walk_of(content);
-    struct json_value hit;
-    while (content.type == JSON_ARRAY && json_walk_element(&walk, &hit)) {
-        if (hit.type == JSON_OBJECT) {
-            line_end(out);
-            (void)buf_append_str(out, text_of(hit, "title", arena)); /* bounded by the body */
-            line_end(out);
-            (void)buf_append_str(out, text_of(hit, "url", arena));
-        }
-    }
-}
-
 /* ---- the table ---- */
 
 const struct messages_kind messages_kinds[] = {
-    {"code_interpreter", "code_execution", "code_execution", "code_execution_tool_result", false,
-     false, python_put, run_words_put},
+    {"code_interpreter", "code_execution", "code_execution", "code_execution_tool_result",
+     MESSAGES_CODE, false, python_put, run_words_put},
     {"bash_code_execution", "code_execution", "bash_code_execution",
-     "bash_code_execution_tool_result", false, false, shell_put, run_words_put},
+     "bash_code_execution_tool_result", MESSAGES_CODE, false, shell_put, run_words_put},
     {"text_editor_code_execution", "code_execution", "text_editor_code_execution",
-     "text_editor_code_execution_tool_result", true, false, editor_put, editor_words_put},
-    {"web_search", "web_search", "web_search", "web_search_tool_result", false, true, hits_put,
-     hits_words_put},
-    {NULL, NULL, NULL, NULL, false, false, NULL, NULL}};
+     "text_editor_code_execution_tool_result", MESSAGES_CODE, true, editor_put, editor_words_put},
+    {"web_search", "web_search", "web_search", "web_search_tool_result", MESSAGES_SEARCH, false,
+     messages_hits_put, messages_hits_words_put},
+    {"web_fetch", "web_fetch", "web_fetch", "web_fetch_tool_result", MESSAGES_FETCH, false, NULL,
+     messages_page_words_put},
+    {NULL, NULL, NULL, NULL, MESSAGES_CODE, false, NULL, NULL}};
 
 const struct messages_kind *messages_kind_of(struct str hosted)
 {
@@ -323,7 +278,7 @@ bool messages_kinds_run_code(const struct tool_set *set)
 {
     for (size_t i = 0; i < set->offers_count; i++) {
         const struct messages_kind *kind = messages_kind_of(set->offers[i].hosted);
-        if (set->shown[i].shown && kind != NULL && strcmp(kind->tool, "code_execution") == 0) {
+        if (set->shown[i].shown && kind != NULL && kind->family == MESSAGES_CODE) {
             return true;
         }
     }
@@ -332,8 +287,8 @@ bool messages_kinds_run_code(const struct tool_set *set)
 
 const char *const *messages_kinds_always(const struct tool_set *set)
 {
-    static const char *const python[] = {"code_interpreter", NULL}, *const none[] = {NULL};
-    return messages_kinds_run_code(set) ? none : python;
+    static const char *const kinds[] = {"code_interpreter", "web_search", NULL};
+    return messages_kinds_run_code(set) ? kinds + 1 : kinds;
 }
 
 /* ---- versions ---- */
@@ -393,6 +348,8 @@ int messages_kind_offers(const struct tool_set *set, struct str type, const char
     }
     if (str_starts(type, STR("web_search_"))) {
         ret_offers[0] = tools_offer_for(set, STR("web_search"));
+    } else if (str_starts(type, STR("web_fetch_"))) {
+        ret_offers[0] = tools_offer_for(set, STR("web_fetch"));
     } else if (messages_kind_of(type) != NULL) {
         ret_offers[0] = tools_offer_for(set, type);
     }
@@ -417,40 +374,56 @@ static void error_put(const struct messages_kind *kind, const char *code, struct
     (void)buf_putc(out, '}');
 }
 
-/* NULL: it ran, whatever came of it. */
-static const char *error_code_of(const struct surface_result *result)
+/* Each family has codes of its own, and clients know no others. */
+static const char *code_of(enum messages_family family, enum surface_reason reason)
 {
-    static const char *const codes[] = {[SURFACE_REASON_INVALID] = "invalid_tool_input",
-                                        [SURFACE_REASON_TIMEOUT] = "execution_time_exceeded",
-                                        [SURFACE_REASON_LIMIT] = "too_many_requests",
-                                        [SURFACE_REASON_UNAVAILABLE] = "unavailable",
-                                        [SURFACE_REASON_NOT_FOUND] = "file_not_found"};
+    static const char *const codes[][3] = {
+        [SURFACE_REASON_INVALID] = {"invalid_tool_input", "invalid_tool_input",
+                                    "invalid_tool_input"},
+        [SURFACE_REASON_TIMEOUT] = {"execution_time_exceeded", "unavailable", "unavailable"},
+        [SURFACE_REASON_LIMIT] = {"too_many_requests", "too_many_requests", "too_many_requests"},
+        [SURFACE_REASON_UNAVAILABLE] = {"unavailable", "unavailable", "unavailable"},
+        [SURFACE_REASON_NOT_FOUND] = {"file_not_found", "unavailable", "url_not_accessible"},
+        [SURFACE_REASON_TOO_LONG] = {"invalid_tool_input", "query_too_long", "url_too_long"},
+        [SURFACE_REASON_USES] = {"too_many_requests", "max_uses_exceeded", "max_uses_exceeded"}};
+    CHECK((size_t)reason < COUNT_OF(codes));
+    return codes[reason][family];
+}
+
+/* NULL: it ran, whatever came of it. A program that failed has run; a search that failed has not. */
+static const char *error_code_of(const struct messages_kind *kind,
+                                 const struct surface_result *result)
+{
     if (result->status == SURFACE_CALL_COMPLETED) {
-        return NULL;
+        return kind->content_put == NULL ? "unavailable" : NULL;
     }
     if (result->reason != SURFACE_REASON_NONE) {
-        CHECK((size_t)result->reason < COUNT_OF(codes));
-        return codes[result->reason];
+        return code_of(kind->family, result->reason);
     }
     if (result->status == SURFACE_CALL_NOT_RUN) {
         return "too_many_requests";
     }
-    bool ran = result->outputs_count > 0 || result->return_code != 0;
+    bool ran =
+        kind->family == MESSAGES_CODE && (result->outputs_count > 0 || result->return_code != 0);
     return ran ? NULL : "unavailable";
 }
 
 void messages_kind_result_put(const struct messages_kind *kind, const char *id,
                               const struct surface_result *result, struct buf *out)
 {
-    const char *code = error_code_of(result);
+    const char *code = error_code_of(kind, result);
     (void)buf_printf(out, "{\"type\":\"%s\",\"tool_use_id\":\"%s\",\"content\":", kind->result, id);
     if (code == NULL) {
         kind->content_put(result, out);
     } else {
         error_put(kind, code, result->model_text, out);
     }
-    (void)buf_puts(out,
-                   kind->is_search ? ",\"caller\":{\"type\":\"direct\"}}" : "}"); /* likewise */
+    (void)buf_puts(out, kind->family == MESSAGES_CODE ? "}" : ",\"caller\":{\"type\":\"direct\"}}");
+}
+
+bool messages_kind_counts(const struct messages_kind *kind, const struct surface_result *result)
+{
+    return kind != NULL && kind->family == MESSAGES_SEARCH && error_code_of(kind, result) == NULL;
 }
 
 /* ---- in words ---- */
@@ -462,6 +435,8 @@ static const struct {
               {"too_many_requests", "[limit reached: the call was not run]"},
               {"execution_time_exceeded", "[timeout] The run took too long and was ended."},
               {"file_not_found", "[failed] There is no such file."},
+              {"max_uses_exceeded", "[limit reached: the call was not run]"},
+              {"query_too_long", "[invalid call] The query was too long."},
               {NULL, NULL}};
 
 static void error_words_put(struct str code, struct buf *out)
@@ -480,8 +455,8 @@ void messages_kind_words_put(const struct messages_kind *kind, struct json_value
                              struct arena *arena, struct buf *out)
 {
     BUF_CLEANUP struct buf words = {0};
-    struct str code =
-        content.type == JSON_OBJECT ? text_of(content, "error_code", arena) : (struct str){0};
+    struct str code = content.type == JSON_OBJECT ? messages_text_of(content, "error_code", arena)
+                                                  : (struct str){0};
     if (code.len > 0) {
         error_words_put(code, &words);
     } else if (content.type == JSON_OBJECT || content.type == JSON_ARRAY) {

@@ -225,6 +225,23 @@ static void our_call_take(struct past *past, const struct past_block *block)
     call_add(past, call);
 }
 
+/* Pages of earlier searches may be cited still, by their URLs: what a number means so much later is not known. They leave
+ * room for those of new ones. */
+static void pages_note(struct past *past, const struct past_block *block,
+                       const struct past_call *call)
+{
+    struct cited_pages *pages = &past->request->pages;
+    if (!str_is(call->name, "web_search") || pages->count >= CITED_PAGES_MAX / 2) {
+        return;
+    }
+    BUF_CLEANUP struct buf hits = {0};
+    messages_hits_read(block->content, past->arena, &hits);
+    struct surface_result result = {.outputs = (const struct surface_output *)(void *)hits.data,
+                                    .outputs_count = hits.len / sizeof(struct surface_output)};
+    cited_pages_add(pages, &result, past->arena);
+    pages->searches = pages->count > 0 ? 2 : 0;
+}
+
 static void our_result_take(struct past *past, const struct past_block *block)
 {
     struct past_call *call = past_call_find(past->calls, past->count, block->tool_use_id);
@@ -238,6 +255,7 @@ static void our_result_take(struct past *past, const struct past_block *block)
         return;
     }
     call->done = true;
+    pages_note(past, block, call);
     struct str words = past_words_of(past, block, call);
     if (call->in_words) {
         words_put(past, call, words);
@@ -256,7 +274,8 @@ static int block_take(struct past *past, struct json_value value, struct sg_erro
     } else if (past_is_our_result(&block)) {
         our_result_take(past, &block);
     } else {
-        (void)buf_append_str(next_begin(past, is_client_call), value.raw); /* bounded by the body */
+        struct str kept = messages_citations_cut(value, past->arena);
+        (void)buf_append_str(next_begin(past, is_client_call), kept); /* bounded by the body */
         if (!is_client_call) {
             return SG_OK;
         }

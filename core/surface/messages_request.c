@@ -1,12 +1,30 @@
 /* Reads a messages request: which tools are hosted, which names are taken, which container is named, what the client
  * wants. Nothing is changed here. */
 #include "surface/messages.h"
+#include "surface/search_options.h"
 
 #include "base/check.h"
 
 #include <stdio.h>
 
 /* ---- tools ---- */
+
+static int search_read(const struct tool_read *read, struct sg_error *err)
+{
+    static const char *const names[] = {"max_uses", "allowed_domains", "blocked_domains",
+                                        "user_location"};
+    struct search_option options[COUNT_OF(names)];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_member *member = json_find(read->members, read->count, names[i]);
+        options[i] = (struct search_option){names[i], member == NULL ? NULL : &member->value};
+    }
+    struct search_asked asked = {.max_uses = options[0],
+                                 .allowed = options[1],
+                                 .blocked = options[2],
+                                 .location = options[3],
+                                 .either_domains = true};
+    return search_options_write(&asked, read->where, read->arena, &read->entry->options, err);
+}
 
 static int entry_read(const struct tool_read *read, struct sg_error *err)
 {
@@ -35,7 +53,8 @@ static int entry_read(const struct tool_read *read, struct sg_error *err)
     if (cache != NULL && cache->value.type != JSON_NULL) {
         entry->cache_control = cache->value.raw;
     }
-    return SG_OK;
+    bool is_search = str_is(request->set.offers[entry->offer].hosted, "web_search");
+    return is_search ? search_read(read, err) : SG_OK;
 }
 
 int messages_tools_read(struct messages_request *request, const struct surface_input *input,

@@ -24,8 +24,8 @@ static void event_end(size_t start, struct buf *out)
     line_flatten(out, start);
 }
 
-static void delta_event_put(size_t index, enum messages_piece piece, struct str more,
-                            struct buf *out)
+void messages_delta_event_put(size_t index, enum messages_piece piece, struct str more,
+                              struct buf *out)
 {
     block_event_begin("content_block_delta", index, out);
     size_t start = out->len;
@@ -61,10 +61,24 @@ static void call_put(const struct messages_block *block, struct str input, struc
 
 /* ---- in a stream ---- */
 
+/* A text that may yet be cited begins with an empty list of citations: clients add to it. */
+static void text_begin(const struct messages_block *block, struct buf *out)
+{
+    struct arena *scratch = arena_new(0);
+    BUF_CLEANUP struct buf start = {0};
+    messages_citations_put(buf_str(&block->raw), STR(""), scratch, &start); /* its event's size */
+    start_event_put(block->client_index, buf_str(&start), out);
+    arena_free(scratch);
+}
+
 static void block_begin(struct messages *m, struct messages_block *block, struct buf *out)
 {
     block->seen = MESSAGES_OPEN;
     block->client_index = m->blocks_given++;
+    if (block->kind == MESSAGES_TEXT && m->pages.count > 0) {
+        text_begin(block, out);
+        return;
+    }
     if (block->offer < 0) {
         start_event_put(block->client_index, buf_str(&block->raw), out);
         return;
@@ -84,7 +98,7 @@ static void citations_give(const struct messages_block *block, struct str more, 
     struct json_walk walk = json_walk_of((struct json_value){JSON_ARRAY, buf_str(&list)});
     struct json_value citation;
     while (json_walk_element(&walk, &citation)) {
-        delta_event_put(block->client_index, MESSAGES_PIECE_CITATION, citation.raw, out);
+        messages_delta_event_put(block->client_index, MESSAGES_PIECE_CITATION, citation.raw, out);
     }
 }
 
@@ -107,7 +121,7 @@ static void rest_give(struct messages_block *block, struct buf *out)
                    ? messages_input_next(&block->input, block->offer >= 0, more)
                    : more;
         if (more.len > 0) {
-            delta_event_put(block->client_index, i, more, out);
+            messages_delta_event_put(block->client_index, i, more, out);
         }
     }
 }
@@ -119,14 +133,14 @@ static void input_complete(const struct messages_block *block, struct buf *out)
     json_prefix_complete(block->input.prefix, &rest);
     (void)buf_put_json_inner(&inner, buf_str(&rest)); /* small: fits */
     if (inner.len > 0) {
-        delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, buf_str(&inner), out);
+        messages_delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, buf_str(&inner), out);
     }
 }
 
 static void block_end(struct messages_block *block, struct buf *out)
 {
     if (block->kind == MESSAGES_TOOL_USE && !block->input.begun) {
-        delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, STR("{}"), out);
+        messages_delta_event_put(block->client_index, MESSAGES_PIECE_INPUT, STR("{}"), out);
     } else if (block->offer >= 0) {
         input_complete(block, out);
     }
@@ -171,6 +185,7 @@ void messages_show_delta(struct messages *m, struct messages_block *block,
     for (size_t i = 0; i < MESSAGES_PIECES; i++) {
         block->given[i] = block->grown[i].len;
     }
+    messages_cite(m, block, false, out);
 }
 
 /* ---- in JSON ---- */
@@ -184,13 +199,17 @@ static void content_add(struct messages *m, struct str block)
 static void block_add(struct messages *m, struct messages_block *block)
 {
     struct arena *scratch = arena_new(0);
-    BUF_CLEANUP struct buf text = {0};
+    BUF_CLEANUP struct buf text = {0}, cited = {0};
+    messages_cite(m, block, true, NULL);
     if (block->offer >= 0) {
         call_put(block, block->history, &text);
     } else {
         messages_block_put(block, str_of(block->shown_id), scratch, &text);
     }
-    content_add(m, buf_str(&text));
+    if (block->cited.len > 0) {
+        messages_citations_put(buf_str(&text), buf_str(&block->cited), scratch, &cited);
+    }
+    content_add(m, cited.len > 0 ? buf_str(&cited) : buf_str(&text));
     block->seen = MESSAGES_CLOSED;
     arena_free(scratch);
 }
@@ -209,6 +228,7 @@ static bool block_give(struct messages *m, struct messages_block *block, struct 
         block_begin(m, block, out);
     }
     rest_give(block, out);
+    messages_cite(m, block, block->complete, out);
     if (block->complete) {
         block_end(block, out);
     }
@@ -267,6 +287,6 @@ void messages_show_text(struct messages *m, struct str text, struct buf *out)
     (void)buf_puts(&block, "\"\"}");
     size_t index = m->blocks_given++;
     start_event_put(index, buf_str(&block), out);
-    delta_event_put(index, MESSAGES_PIECE_TEXT, buf_str(&inner), out);
+    messages_delta_event_put(index, MESSAGES_PIECE_TEXT, buf_str(&inner), out);
     stop_event_put(index, out);
 }

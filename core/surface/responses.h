@@ -9,6 +9,7 @@
 #ifndef SANDGATE_SURFACE_RESPONSES_H
 #define SANDGATE_SURFACE_RESPONSES_H
 
+#include "surface/citations.h"
 #include "surface/member_stream.h"
 #include "surface/openai_choice.h"
 #include "surface/reported.h"
@@ -58,11 +59,12 @@ struct responses_request {
 
 /* A native shape: how a call of a hosted kind shows on this surface. */
 struct responses_kind {
-    const char *hosted;    /* "code_interpreter" */
-    const char *mark;      /* of its items' ids */
-    const char *item_type; /* "code_interpreter_call" */
-    const char *include;   /* the value of `include` that asks for its results */
-    const char *member;    /* of the arguments, whose text the item shows */
+    const char *hosted;     /* "code_interpreter" */
+    const char *mark;       /* of its items' ids */
+    const char *item_type;  /* "code_interpreter_call" */
+    const char *include;    /* the value of `include` that asks for its results */
+    const char *member;     /* of the arguments, whose text the item shows */
+    const char *unfinished; /* the status of one that was not run, or not to its end */
     /* Below, all but put() and those for a history write events, by the functions of responses_emit.c.
      * The item as it stands. */
     void (*put)(const struct responses_shown *, bool with_results, struct buf *out);
@@ -73,7 +75,8 @@ struct responses_kind {
     /* Takes the results (NULL: they are there); tells of the end, but for the item itself. */
     void (*ended)(struct responses *, struct responses_shown *, const struct surface_result *,
                   struct buf *out);
-    /* An item of ours in a history as a call: its arguments and, where it shows them, its results as text. */
+    /* An item of ours in a history as a call: its arguments, and its results as text. These stand where what the model
+     * was told is not known; `ret_has_result`: or need not be looked for. */
     void (*recall)(const struct json_member *, size_t count, struct arena *, struct buf *arguments,
                    struct buf *result, bool *ret_has_result);
     /* Such an item as it was, but for the status: container, text and results. */
@@ -116,12 +119,16 @@ struct responses_part {
     bool is_summary; /* in the list `summary`, else in `content` */
     int64_t index;   /* the upstream's, within its list */
     size_t shown_index;
-    struct buf text;        /* inner */
-    size_t given;           /* bytes of it that the client has */
-    struct buf raw;         /* as the upstream last gave it whole */
-    struct buf annotations; /* with commas */
-    size_t annotations_count;
+    struct buf text;                                   /* inner */
+    size_t given;                                      /* bytes of it that the client has */
+    struct buf raw;                                    /* as the upstream last gave it whole */
+    struct buf annotations;                            /* with commas */
+    size_t annotations_count, annotations_theirs;      /* theirs: the upstream's among them */
     size_t annotations_given, annotations_given_bytes; /* that the client has of them */
+    struct buf own;                                    /* places of ours among them, as size_t */
+    struct citation_reader reader;
+    size_t text_read;                   /* bytes of the text that the reader has */
+    bool is_read;                       /* … and that it was all */
     bool is_opened, is_told, is_closed; /* towards the client; told: its text's end */
 };
 
@@ -191,9 +198,11 @@ struct responses {
     struct responses_turn *last; /* the last whole one */
     size_t turns;                /* whole ones */
     bool call_made, next_is_last;
-    size_t results_bytes; /* of all calls of ours, as the client gets them */
-    size_t calls_counted; /* of ours, against the client's max_tool_calls */
-    struct buf history;   /* items of the turns before `last`, each behind a comma */
+    size_t results_bytes;     /* of all calls of ours, as the client gets them */
+    struct cited_pages pages; /* that searches of this request found */
+    size_t cited_bytes;       /* of all citations */
+    size_t calls_counted;     /* of ours, against the client's max_tool_calls */
+    struct buf history;       /* items of the turns before `last`, each behind a comma */
     struct responses_shown **shown;
     size_t shown_count, shown_cap, shown_whole; /* whole: of whole turns */
     bool begun, has_said;                       /* said: the client has text */
@@ -243,7 +252,9 @@ int responses_turn_feed(struct surface_exchange *, struct str bytes, struct buf 
                         struct sg_error *err);
 int responses_turn_end(struct surface_exchange *, struct buf *out, struct surface_turn *ret,
                        struct sg_error *err);
-/* Appends to something that the turn keeps, within its bound. */
+/* Counts bytes that the turn keeps, within their bound. */
+int responses_keep_bytes(struct responses_turn *, size_t bytes, struct sg_error *err);
+/* Appends to something that the turn keeps, likewise. */
 int responses_keep(struct responses_turn *, struct buf *to, struct str bytes, struct sg_error *err);
 
 /* ---- responses_event.c: one event of the upstream's stream ---- */
@@ -278,18 +289,15 @@ int responses_part_take(struct responses *, struct responses_item *, struct resp
 /* The type of an item, as we take it. */
 struct str responses_type_of(const struct responses *, const struct json_member *, size_t count,
                              struct arena *);
-/* One more annotation of a part, which may hold so many. */
-int responses_annotation_keep(struct responses *, struct responses_part *, struct str annotation,
-                              struct sg_error *err);
-/* The whole text of a part, once more or at last: what is new in it is added. */
-int responses_text_complete(struct responses *, struct buf *text, struct json_value whole,
-                            struct arena *, struct sg_error *err);
-struct str responses_inner_text(const struct buf *inner, struct arena *); /* decoded */
 /* The item, for the upstream or for the client; `status` where it has none of its own. */
 void responses_item_put(const struct responses_item *, bool upwards, const char *status,
                         struct buf *out);
-/* A part as the client gets it: `empty` when it opens. */
-void responses_part_put(const struct responses_part *, bool is_empty, struct buf *out);
+enum responses_view {
+    RESPONSES_OPENING, /* for the client, before anything of it has come */
+    RESPONSES_SHOWN,   /* for the client */
+    RESPONSES_UPWARDS  /* as the upstream gave it */
+};
+void responses_part_put(const struct responses_part *, enum responses_view, struct buf *out);
 bool responses_item_has_text(const struct responses_item *);
 bool responses_reasoning_says(const struct responses_item *); /* does it carry anything? */
 
@@ -299,6 +307,26 @@ struct responses_part_form { /* how a kind of part is written */
 };
 extern const struct responses_part_form responses_part_forms[];
 
+/* ---- responses_text.c: inner text ---- */
+struct str responses_inner_text(struct str inner, struct arena *arena); /* decoded */
+/* What has come behind the first `*read` bytes, decoded. The first half of a pair waits for the second, until it `ended`. */
+struct str responses_inner_next(const struct buf *inner, size_t *read, bool ended, struct arena *);
+/* The whole text of a part, once more or at last: what is new in it is added. */
+int responses_text_complete(struct responses *, struct buf *text, struct json_value whole,
+                            struct arena *, struct sg_error *err);
+
+/* ---- responses_annotations.c: what is noted at a text ---- */
+/* One more annotation of the upstream's in a part, which may hold so many. */
+int responses_annotation_keep(struct responses *, struct responses_part *, struct str annotation,
+                              struct sg_error *err);
+/* All of the upstream's, where the whole part has more than have come one by one. */
+int responses_annotations_take(struct responses *, struct responses_part *, struct json_value list,
+                               struct sg_error *err);
+/* Adds what is cited in the text that has come; `ended`: no more of it comes. */
+void responses_citations_read(struct responses *, struct responses_part *, bool ended);
+/* As a JSON list; `upwards`: without ours. */
+void responses_annotations_put(const struct responses_part *, bool upwards, struct buf *out);
+
 /* ---- responses_show.c: items on their way to the client ---- */
 /* Announces the item as soon as it may be; false: not yet, or never. */
 bool responses_item_open(struct responses *, struct responses_item *, struct buf *out);
@@ -306,8 +334,12 @@ bool responses_item_open(struct responses *, struct responses_item *, struct buf
 void responses_item_flush(struct responses *, struct responses_item *, struct buf *out);
 bool responses_part_open(struct responses *, struct responses_item *, struct responses_part *,
                          struct buf *out);
+/* Gives what the client does not have of it; `ended`: its text is whole. */
 void responses_part_flush(struct responses *, struct responses_item *, struct responses_part *,
-                          struct buf *out);
+                          bool ended, struct buf *out);
+/* The same of what is noted at its text, all of which the client has. */
+void responses_annotations_flush(struct responses *, const struct responses_item *,
+                                 struct responses_part *, bool ended, struct buf *out);
 void responses_part_close(struct responses *, struct responses_item *, struct responses_part *,
                           struct buf *out);
 /* Closes what is open of the item and the item itself; opens it if need be. */
@@ -335,15 +367,22 @@ void responses_hosted_show(struct responses *, struct responses_item *, bool end
                            struct buf *out);
 /* Announces it. */
 void responses_hosted_announce(struct responses *, struct responses_shown *, struct buf *out);
-/* The item of a call of ours, closed with this status. */
+/* The item of a call of ours, closed with this status; NULL: it is unfinished. */
 void responses_hosted_close(struct responses *, struct responses_shown *, const char *status,
                             struct buf *out);
 
 /* ---- responses_kinds.c ---- */
 extern const struct responses_kind *const responses_kinds[]; /* ended by NULL */
+extern const struct responses_kind responses_web_search;     /* responses_search.c */
 const struct responses_kind *responses_kind_of_hosted(struct str hosted);
 /* Of an item in a history that we made; NULL: it is none. */
 const struct responses_kind *responses_kind_of_item(struct str type, struct str id);
+
+/* What shapes share. Text as JSON, behind `before`. */
+void responses_text_put(struct buf *out, const char *before, struct str text);
+/* Results that would make the answer too large to be given at all are left out of it: `instead` stands for them. The model
+ * was told what it is told. */
+void responses_results_bound(struct responses *, struct responses_shown *, struct str instead);
 
 /* ---- responses_emit.c: events for the client ---- */
 struct responses_member {

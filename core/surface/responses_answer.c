@@ -214,7 +214,7 @@ static void hosted_close(struct responses *r, struct buf *out)
 {
     for (size_t i = 0; i < r->shown_count; i++) {
         if (r->shown[i]->kind != NULL) {
-            responses_hosted_close(r, r->shown[i], "incomplete", out);
+            responses_hosted_close(r, r->shown[i], NULL, out);
         }
     }
 }

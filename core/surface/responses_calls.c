@@ -118,42 +118,14 @@ static void hosted_open(struct responses *r, struct responses_item *item, struct
     responses_hosted_announce(r, shown, out);
 }
 
-/* The first half of a pair at the end waits for the second. */
-static size_t half_pair(struct str inner)
-{
-    if (inner.len < 6) {
-        return 0;
-    }
-    const char *p = inner.data + inner.len - 6;
-    size_t slashes = 0; /* in front of it: two are one that was escaped */
-    while (slashes < inner.len - 6 && p[-1 - (ptrdiff_t)slashes] == '\\') {
-        slashes++;
-    }
-    bool is_high = slashes % 2 == 0 && p[0] == '\\' && p[1] == 'u' &&
-                   (p[2] == 'd' || p[2] == 'D') && p[3] != '\0' && strchr("89abAB", p[3]) != NULL;
-    return is_high ? 6 : 0;
-}
-
 static void hosted_argue(struct responses *r, struct responses_item *item, bool ended,
                          struct buf *out)
 {
     struct responses_shown *shown = item->shown;
-    struct str inner = buf_str(&item->arguments);
-    if (item->arguments_read > 0) {
-        inner = (struct str){inner.data + item->arguments_read, inner.len - item->arguments_read};
-    }
-    inner.len -= ended || inner.len == 0 ? 0 : half_pair(inner);
-    if (inner.len > 0 && memchr(inner.data, '\\', inner.len) == NULL) {
-        member_stream_feed(&shown->text, inner); /* as it is */
-        item->arguments_read += inner.len;
-    } else if (inner.len > 0) {
-        struct arena *arena = arena_new(0);
-        BUF_CLEANUP struct buf piece = {0};
-        (void)buf_append_str(&piece, inner); /* as large as what is kept */
-        member_stream_feed(&shown->text, responses_inner_text(&piece, arena));
-        arena_free(arena);
-        item->arguments_read += inner.len;
-    }
+    struct arena *arena = arena_new(0);
+    member_stream_feed(&shown->text,
+                       responses_inner_next(&item->arguments, &item->arguments_read, ended, arena));
+    arena_free(arena);
     if (ended) {
         member_stream_end(&shown->text);
     }
@@ -187,7 +159,7 @@ void responses_hosted_close(struct responses *r, struct responses_shown *shown, 
         shown->is_argued = true;
         shown->kind->argued(r, shown, true, out);
     }
-    shown->status = status;
+    shown->status = status != NULL ? status : shown->kind->unfinished;
     shown->is_closed = true;
     hosted_item_tell(r, shown, "response.output_item.done", out);
 }
@@ -202,7 +174,7 @@ static struct str kept_copy(struct responses_turn *turn, struct str text)
 /* What the tool gets, and as inner text what goes up. */
 static void arguments_fit(struct responses_turn *turn, struct responses_item *item)
 {
-    struct str text = responses_inner_text(&item->arguments, turn->arena);
+    struct str text = responses_inner_text(buf_str(&item->arguments), turn->arena);
     struct str object, settled = arguments_settle(text, &object);
     BUF_CLEANUP struct buf inner = {0};
     item->settled = settled;
@@ -228,12 +200,14 @@ static void call_settle(struct responses *r, struct responses_turn *turn,
         turn->client_calls++;
         return;
     }
+    struct tool_offer *offer = &r->request.set.shown[item->offer];
     arguments_fit(turn, item);
-    r->request.set.shown[item->offer].called = true;
+    offer->called = true;
     turn->ours[turn->ours_count] = (struct surface_call){.offer = (size_t)item->offer,
                                                          .id = buf_str(&item->call_id),
                                                          .name = buf_str(&item->name),
-                                                         .arguments = item->settled};
+                                                         .arguments = item->settled,
+                                                         .options = offer->options};
     turn->ours_items[turn->ours_count++] = item;
 }
 
@@ -273,7 +247,7 @@ void responses_call_end(struct surface_exchange *exchange, size_t call,
 {
     static const char *const statuses[] = {[SURFACE_CALL_COMPLETED] = "completed",
                                            [SURFACE_CALL_FAILED] = "failed",
-                                           [SURFACE_CALL_NOT_RUN] = "incomplete"};
+                                           [SURFACE_CALL_NOT_RUN] = NULL};
     struct responses *r = responses_of(exchange);
     struct responses_item *item = item_of(r, call);
     struct responses_shown *shown = item->shown;
@@ -281,6 +255,9 @@ void responses_call_end(struct surface_exchange *exchange, size_t call,
     (void)buf_append_str(&item->result, result->model_text); /* bounded by the loop */
     item->has_result = true;
     r->calls_counted += result->status != SURFACE_CALL_NOT_RUN;
+    if (result->status == SURFACE_CALL_COMPLETED) {
+        cited_pages_add(&r->pages, result, r->arena);
+    }
     if (shown == NULL || shown->is_closed) {
         return;
     }

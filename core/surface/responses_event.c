@@ -216,7 +216,7 @@ static int part_event(struct responses *r, const struct up_event *event, bool is
     if (code == SG_OK && is_last) {
         responses_part_close(r, item, part, out);
     } else if (code == SG_OK) {
-        responses_part_flush(r, item, part, out);
+        responses_part_flush(r, item, part, false, out);
     }
     return code;
 }
@@ -267,8 +267,9 @@ static int delta_event(struct responses *r, const struct up_event *event,
         part->given = part->text.len;
         part_pass(r, responses_part_forms[kind].delta, event, item, part,
                   (struct responses_member){"delta", delta->value.raw}, out);
+        responses_annotations_flush(r, item, part, false, out);
     } else {
-        responses_part_flush(r, item, part, out);
+        responses_part_flush(r, item, part, false, out);
     }
     return SG_OK;
 }
@@ -290,7 +291,7 @@ static int text_done_event(struct responses *r, const struct up_event *event,
         return code;
     }
     BUF_CLEANUP struct buf whole = {0};
-    responses_part_flush(r, item, part, out);
+    responses_part_flush(r, item, part, true, out);
     responses_quote(buf_str(&part->text), &whole); /* as large as what is kept */
     part->is_told = true;
     part_pass(r, responses_part_forms[kind].done, event, item, part,
@@ -311,7 +312,7 @@ static int annotation_event(struct responses *r, const struct up_event *event, s
     }
     int code = responses_annotation_keep(r, part, annotation->value.raw, err);
     if (code == SG_OK) {
-        responses_part_flush(r, item, part, out);
+        responses_part_flush(r, item, part, false, out);
     }
     return code;
 }

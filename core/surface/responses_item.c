@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { ESCAPE_BYTES_MAX = 6 }; /* of inner text for one byte of what it means */
-
 const struct responses_part_form responses_part_forms[] = {
     [RESPONSES_TEXT] = {"output_text", "text", "content", "content_index",
                         "response.output_text.delta", "response.output_text.done",
@@ -45,6 +43,8 @@ static void part_free(struct responses_part *part)
     buf_clear(&part->text);
     buf_clear(&part->raw);
     buf_clear(&part->annotations);
+    buf_clear(&part->own);
+    citation_reader_clear(&part->reader);
     free(part);
 }
 
@@ -129,44 +129,6 @@ struct responses_part *responses_part_get(struct responses_item *item, bool is_s
     return part;
 }
 
-/* ---- text ---- */
-
-struct str responses_inner_text(const struct buf *inner, struct arena *arena)
-{
-    BUF_CLEANUP struct buf quoted = {0};
-    responses_quote(buf_str(inner), &quoted); /* as large as what is kept */
-    CHECK(!quoted.overflow);
-    struct str text = json_text_of((struct json_value){JSON_STRING, buf_str(&quoted)}, arena);
-    return (struct str){check_alloc(arena_copy(arena, text)), text.len};
-}
-
-static struct str inside_of(struct json_value string)
-{
-    return (struct str){string.raw.data + 1, string.raw.len - 2};
-}
-
-/* Whatever the whole says, what the client may have of it stays as it is. */
-int responses_text_complete(struct responses *r, struct buf *text, struct json_value whole,
-                            struct arena *arena, struct sg_error *err)
-{
-    if (whole.type != JSON_STRING || str_eq(inside_of(whole), buf_str(text))) {
-        return SG_OK;
-    }
-    if (whole.raw.len < text->len / ESCAPE_BYTES_MAX) {
-        return SG_OK; /* it cannot say more, and to look would cost more than it did to send */
-    }
-    if (text->len == 0) {
-        return responses_keep(r->turn, text, inside_of(whole), err);
-    }
-    struct str had = responses_inner_text(text, arena), all = json_text_of(whole, arena);
-    if (!str_starts(all, had) || all.len == had.len) {
-        return SG_OK;
-    }
-    BUF_CLEANUP struct buf more = {0};
-    (void)buf_put_json_inner(&more, (struct str){all.data + had.len, all.len - had.len});
-    return responses_keep(r->turn, text, buf_str(&more), err); /* `more`: bounded by its event */
-}
-
 static int raw_keep(struct responses *r, struct buf *to, struct str raw, struct sg_error *err)
 {
     buf_reset(to);
@@ -188,39 +150,6 @@ static enum responses_part_kind part_kind_of(struct str type, bool is_summary)
                                   : RESPONSES_PART_UNKNOWN;
 }
 
-int responses_annotation_keep(struct responses *r, struct responses_part *part,
-                              struct str annotation, struct sg_error *err)
-{
-    if (part->annotations_count == RESPONSES_ANNOTATIONS_MAX) {
-        return error_set(err, SG_E_LIMIT, "more than %d annotations in a part",
-                         RESPONSES_ANNOTATIONS_MAX);
-    }
-    BUF_CLEANUP struct buf more = {0};
-    (void)buf_puts(&more, part->annotations_count > 0 ? "," : ""); /* bounded by its event */
-    (void)buf_append_str(&more, annotation);
-    int code = responses_keep(r->turn, &part->annotations, buf_str(&more), err);
-    part->annotations_count += code == SG_OK;
-    return code;
-}
-
-/* All annotations of the part, where the whole has more than have come one by one. */
-static int annotations_take(struct responses *r, struct responses_part *part,
-                            const struct json_member *list, struct sg_error *err)
-{
-    if (list == NULL) {
-        return SG_OK;
-    }
-    struct json_walk walk = json_walk_of(list->value);
-    struct json_value annotation;
-    int code = SG_OK;
-    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &annotation); i++) {
-        if (i >= part->annotations_count) {
-            code = responses_annotation_keep(r, part, annotation.raw, err);
-        }
-    }
-    return code;
-}
-
 int responses_part_take(struct responses *r, struct responses_item *item,
                         struct responses_part *part, struct json_value object, struct arena *arena,
                         struct sg_error *err)
@@ -238,9 +167,10 @@ int responses_part_take(struct responses *r, struct responses_item *item,
     if (code == SG_OK && text != NULL) {
         code = responses_text_complete(r, &part->text, text->value, arena, err);
     }
-    if (code == SG_OK && part->kind == RESPONSES_TEXT) {
-        code = annotations_take(r, part, json_find_type(members, count, "annotations", JSON_ARRAY),
-                                err);
+    const struct json_member *annotations =
+        json_find_type(members, count, "annotations", JSON_ARRAY);
+    if (code == SG_OK && part->kind == RESPONSES_TEXT && annotations != NULL) {
+        code = responses_annotations_take(r, part, annotations->value, err);
     }
     return code;
 }
@@ -405,7 +335,8 @@ static void kept_members(const struct buf *raw, struct arena *arena, struct json
     }
 }
 
-void responses_part_put(const struct responses_part *part, bool is_empty, struct buf *out)
+void responses_part_put(const struct responses_part *part, enum responses_view view,
+                        struct buf *out)
 {
     const struct responses_part_form *form = &responses_part_forms[part->kind];
     if (form->type == NULL) {
@@ -418,14 +349,14 @@ void responses_part_put(const struct responses_part *part, bool is_empty, struct
     kept_members(&part->raw, arena, &members, &count);
     BUF_CLEANUP struct buf type = {0}, text = {0}, annotations = {0};
     struct responses_member puts[4];
+    bool is_empty = view == RESPONSES_OPENING;
     (void)buf_put_json(&type, str_of(form->type)); /* all bounded by what is kept */
     responses_quote(is_empty ? STR("") : buf_str(&part->text), &text);
     puts[n++] = (struct responses_member){"type", buf_str(&type)};
     if (part->kind == RESPONSES_TEXT) {
-        (void)buf_putc(&annotations, '[');
-        (void)buf_append_str(&annotations, is_empty ? STR("") : buf_str(&part->annotations));
-        (void)buf_putc(&annotations, ']');
-        puts[n++] = (struct responses_member){"annotations", buf_str(&annotations)};
+        responses_annotations_put(part, view == RESPONSES_UPWARDS, &annotations);
+        puts[n++] =
+            (struct responses_member){"annotations", is_empty ? STR("[]") : buf_str(&annotations)};
         const struct json_member *logprobs = json_find_type(members, count, "logprobs", JSON_ARRAY);
         bool keeps = logprobs != NULL && !is_empty;
         puts[n++] = (struct responses_member){"logprobs", keeps ? logprobs->value.raw : STR("[]")};
@@ -436,14 +367,15 @@ void responses_part_put(const struct responses_part *part, bool is_empty, struct
 }
 
 /* The parts of one list, in the order in which the client has them. */
-static bool list_put(const struct responses_item *item, bool is_summary, struct buf *out)
+static bool list_put(const struct responses_item *item, bool is_summary, bool upwards,
+                     struct buf *out)
 {
     bool first = true;
     (void)buf_putc(out, '['); /* the owner asks for overflow */
     for (size_t i = 0; i < item->parts_count; i++) {
         if (item->parts[i]->is_summary == is_summary) {
             (void)buf_puts(out, first ? "" : ",");
-            responses_part_put(item->parts[i], false, out);
+            responses_part_put(item->parts[i], upwards ? RESPONSES_UPWARDS : RESPONSES_SHOWN, out);
             first = false;
         }
     }
@@ -534,16 +466,16 @@ static void call_write(struct writing *writing, bool upwards)
     put(writing, "input", STR("")); /* of a custom call */
 }
 
-static void parts_write(struct writing *writing)
+static void parts_write(struct writing *writing, bool upwards)
 {
     const struct responses_item *item = writing->item;
-    bool has_content = list_put(item, false, &writing->lists[0]);
+    bool has_content = list_put(item, false, upwards, &writing->lists[0]);
     if (item->kind == RESPONSES_MESSAGE) {
         put(writing, "role", STR("\"assistant\""));
         put(writing, "content", buf_str(&writing->lists[0]));
         return;
     }
-    (void)list_put(item, true, &writing->lists[1]);
+    (void)list_put(item, true, upwards, &writing->lists[1]);
     put(writing, "summary", buf_str(&writing->lists[1]));
     if (has_content) {
         put(writing, "content", buf_str(&writing->lists[0]));
@@ -564,7 +496,7 @@ void responses_item_put(const struct responses_item *item, bool upwards, const c
     if (item->kind == RESPONSES_CALL) {
         call_write(&writing, upwards);
     } else if (item->kind != RESPONSES_OTHER) {
-        parts_write(&writing);
+        parts_write(&writing, upwards);
     }
     responses_object_put(writing.members, writing.count, writing.puts, writing.n, out);
     writing_clear(&writing);

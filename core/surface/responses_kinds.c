@@ -1,4 +1,5 @@
-/* The native shapes of hosted tools on this surface, one table entry each. Nothing else of the surface knows one. */
+/* The native shapes of hosted tools on this surface, one table entry each, and that of code. Nothing else of the surface
+ * knows one. */
 #include "surface/responses.h"
 #include "surface/results.h"
 
@@ -12,20 +13,30 @@ static void plain_event(struct responses *r, struct responses_shown *shown, cons
     responses_event_put(r, type, shown, NULL, 0, out);
 }
 
-static void text_put(struct buf *out, const char *before, struct str text)
+void responses_text_put(struct buf *out, const char *before, struct str text)
 {
     (void)buf_puts(out, before); /* the owner asks for overflow */
     (void)buf_put_json(out, text);
+}
+
+void responses_results_bound(struct responses *r, struct responses_shown *shown, struct str instead)
+{
+    if (r->results_bytes + shown->results.len > RESPONSES_RESULTS_BYTES_MAX) {
+        buf_reset(&shown->results);
+        (void)buf_append_str(&shown->results, instead); /* small: fits */
+    }
+    r->results_bytes += shown->results.len;
 }
 
 /* ---- code_interpreter_call ---- */
 
 static void code_put(const struct responses_shown *shown, bool with_results, struct buf *out)
 {
-    text_put(out, "{\"id\":", buf_str(&shown->id));
-    text_put(out, ",\"type\":\"code_interpreter_call\",\"status\":", str_of(shown->status));
-    text_put(out, ",\"code\":", buf_str(&shown->text.text));
-    text_put(out, ",\"container_id\":", buf_str(&shown->container_id));
+    responses_text_put(out, "{\"id\":", buf_str(&shown->id));
+    responses_text_put(out,
+                       ",\"type\":\"code_interpreter_call\",\"status\":", str_of(shown->status));
+    responses_text_put(out, ",\"code\":", buf_str(&shown->text.text));
+    responses_text_put(out, ",\"container_id\":", buf_str(&shown->container_id));
     (void)buf_puts(out, ",\"outputs\":");
     if (!with_results) {
         (void)buf_puts(out, "null");
@@ -71,7 +82,7 @@ static void logs_end(struct buf *logs, struct buf *list)
 {
     if (logs->len > 0) {
         (void)buf_puts(list, list->len > 1 ? "," : ""); /* bounded by the run's output */
-        text_put(list, "{\"type\":\"logs\",\"logs\":", buf_str(logs));
+        responses_text_put(list, "{\"type\":\"logs\",\"logs\":", buf_str(logs));
         (void)buf_putc(list, '}');
         buf_reset(logs);
     }
@@ -100,7 +111,7 @@ static bool image_put(const struct json_text *bundle, struct arena *arena, struc
         }
         logs_end(logs, list);
         (void)buf_puts(list, list->len > 1 ? "," : "");
-        text_put(list, "{\"type\":\"image\",\"url\":", buf_str(&url));
+        responses_text_put(list, "{\"type\":\"image\",\"url\":", buf_str(&url));
         (void)buf_putc(list, '}');
         return true;
     }
@@ -142,23 +153,15 @@ static void outputs_take(struct responses_shown *shown, const struct surface_res
     (void)buf_putc(&shown->results, ']');
 }
 
-/* What would make the answer too large to be given at all is left out of it; the model was told what it is told. */
-static void results_bound(struct responses *r, struct responses_shown *shown)
-{
-    if (r->results_bytes + shown->results.len > RESPONSES_RESULTS_BYTES_MAX) {
-        buf_reset(&shown->results);
-        (void)buf_puts(&shown->results, "[{\"type\":\"logs\",\"logs\":\"[output left out: the "
-                                        "answer is too large]\"}]"); /* small: fits */
-    }
-    r->results_bytes += shown->results.len;
-}
-
 static void code_ended(struct responses *r, struct responses_shown *shown,
                        const struct surface_result *result, struct buf *out)
 {
     if (result != NULL) {
         outputs_take(shown, result);
-        results_bound(r, shown);
+        responses_results_bound(
+            r, shown,
+            STR("[{\"type\":\"logs\",\"logs\":\"[output left out: the answer is "
+                "too large]\"}]"));
     }
     if (result == NULL || result->status == SURFACE_CALL_COMPLETED) {
         plain_event(r, shown, "response.code_interpreter_call.completed", out);
@@ -189,7 +192,7 @@ static void code_recall(const struct json_member *members, size_t count, struct 
                         struct buf *arguments, struct buf *result, bool *ret_has_result)
 {
     const struct json_member *outputs = json_find_type(members, count, "outputs", JSON_ARRAY);
-    text_put(arguments, "{\"code\":", json_find_text(members, count, "code", arena));
+    responses_text_put(arguments, "{\"code\":", json_find_text(members, count, "code", arena));
     (void)buf_putc(arguments, '}'); /* bounded by the body */
     *ret_has_result = outputs != NULL;
     if (outputs != NULL) {
@@ -226,6 +229,7 @@ static const struct responses_kind code_interpreter = {.hosted = "code_interpret
                                                        .item_type = "code_interpreter_call",
                                                        .include = "code_interpreter_call.outputs",
                                                        .member = "code",
+                                                       .unfinished = "incomplete",
                                                        .put = code_put,
                                                        .opened = code_opened,
                                                        .argued = code_argued,
@@ -238,7 +242,8 @@ static const struct responses_kind code_interpreter = {.hosted = "code_interpret
 
 /* ---- the table ---- */
 
-const struct responses_kind *const responses_kinds[] = {&code_interpreter, NULL};
+const struct responses_kind *const responses_kinds[] = {&code_interpreter, &responses_web_search,
+                                                        NULL};
 
 const struct responses_kind *responses_kind_of_hosted(struct str hosted)
 {

@@ -53,7 +53,7 @@ static void hosted_replay(struct responses *r, const struct responses_kind *kind
         kind->ended(r, shown, NULL, out);
     }
     responses_hosted_close(r, shown,
-                           !has_run                      ? "incomplete"
+                           !has_run                      ? NULL
                            : str_is(status, "completed") ? "completed"
                                                          : "failed",
                            out);

@@ -1,5 +1,6 @@
 /* Reads a Responses request: which tools are hosted, which names are taken, what the client wants. Nothing is changed
  * here. */
+#include "surface/openai_search.h"
 #include "surface/responses.h"
 
 #include "base/check.h"
@@ -92,6 +93,9 @@ static int entry_read(const struct tool_read *read, struct sg_error *err)
     }
     const struct json_member *cache = json_find(members, count, "cache_control");
     entry->cache_control = cache == NULL ? (struct str){0} : cache->value.raw;
+    if (str_is(request->set.offers[entry->offer].hosted, responses_web_search.hosted)) {
+        return openai_search_read(members, count, read->where, arena, &entry->options, err);
+    }
     const struct json_member *container = json_find(members, count, "container");
     return container == NULL ? SG_OK
                              : container_read(request, container->value, read->where, arena, err);

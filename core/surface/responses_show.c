@@ -188,7 +188,7 @@ bool responses_part_open(struct responses *r, struct responses_item *item,
     BUF_CLEANUP struct buf object = {0};
     part->is_opened = true;
     part->shown_index = part->is_summary ? item->summaries_opened++ : item->contents_opened++;
-    responses_part_put(part, true, &object);
+    responses_part_put(part, RESPONSES_OPENING, &object);
     responses_event_put(
         r, form->added, item->shown,
         (struct responses_member[]){{form->index_key, number(index, part->shown_index)},
@@ -197,10 +197,13 @@ bool responses_part_open(struct responses *r, struct responses_item *item,
     return true;
 }
 
-static void annotations_flush(struct responses *r, const struct responses_item *item,
-                              struct responses_part *part, struct buf *out)
+void responses_annotations_flush(struct responses *r, const struct responses_item *item,
+                                 struct responses_part *part, bool ended, struct buf *out)
 {
     BUF_CLEANUP struct buf list = {0};
+    if (item->kind == RESPONSES_MESSAGE) {
+        responses_citations_read(r, part, ended);
+    }
     if (part->annotations_given == part->annotations_count) {
         return;
     }
@@ -225,7 +228,7 @@ static void annotations_flush(struct responses *r, const struct responses_item *
 }
 
 void responses_part_flush(struct responses *r, struct responses_item *item,
-                          struct responses_part *part, struct buf *out)
+                          struct responses_part *part, bool ended, struct buf *out)
 {
     const struct responses_part_form *form = &responses_part_forms[part->kind];
     if (!responses_part_open(r, item, part, out) || form->delta == NULL) {
@@ -244,7 +247,7 @@ void responses_part_flush(struct responses *r, struct responses_item *item,
                                         {"logprobs", STR("[]")}},
             part->kind == RESPONSES_TEXT ? 3 : 2, out);
     }
-    annotations_flush(r, item, part, out);
+    responses_annotations_flush(r, item, part, ended, out);
 }
 
 void responses_part_close(struct responses *r, struct responses_item *item,
@@ -252,7 +255,7 @@ void responses_part_close(struct responses *r, struct responses_item *item,
 {
     const struct responses_part_form *form = &responses_part_forms[part->kind];
     char index[24];
-    responses_part_flush(r, item, part, out);
+    responses_part_flush(r, item, part, true, out);
     if (!part->is_opened || part->is_closed) {
         return;
     }
@@ -267,7 +270,7 @@ void responses_part_close(struct responses *r, struct responses_item *item,
                             part->kind == RESPONSES_TEXT ? 3 : 2, out);
     }
     part->is_told = part->is_closed = true;
-    responses_part_put(part, false, &object);
+    responses_part_put(part, RESPONSES_SHOWN, &object);
     responses_event_put(
         r, form->closed, item->shown,
         (struct responses_member[]){{form->index_key, place}, {"part", buf_str(&object)}}, 2, out);
@@ -307,7 +310,7 @@ void responses_item_flush(struct responses *r, struct responses_item *item, stru
         return;
     }
     for (size_t i = 0; i < item->parts_count; i++) {
-        responses_part_flush(r, item, item->parts[i], out);
+        responses_part_flush(r, item, item->parts[i], false, out);
     }
     if (item->kind == RESPONSES_CALL) {
         arguments_flush(r, item, false, out);

@@ -56,13 +56,17 @@ void responses_turn_begin(struct surface_exchange *exchange, bool is_stream)
     }
 }
 
+int responses_keep_bytes(struct responses_turn *turn, size_t bytes, struct sg_error *err)
+{
+    turn->kept_bytes += bytes;
+    return turn->kept_bytes <= LIMIT_BODY_BYTES ? SG_OK : answer_too_large(err);
+}
+
 int responses_keep(struct responses_turn *turn, struct buf *to, struct str bytes,
                    struct sg_error *err)
 {
-    turn->kept_bytes += bytes.len;
-    return turn->kept_bytes <= LIMIT_BODY_BYTES && buf_append_str(to, bytes)
-               ? SG_OK
-               : answer_too_large(err);
+    int code = responses_keep_bytes(turn, bytes.len, err);
+    return code == SG_OK && !buf_append_str(to, bytes) ? answer_too_large(err) : code;
 }
 
 /* ---- feeding ---- */
@@ -165,7 +169,7 @@ static void rest_give(struct responses *r, bool drops_text, struct buf *out)
         if (item->offer >= 0) {
             responses_hosted_show(r, item, true, out);
             if (turn->is_incomplete && item->shown != NULL) {
-                responses_hosted_close(r, item->shown, status, out);
+                responses_hosted_close(r, item->shown, NULL, out);
             }
         } else if (!drops_text || item->kind != RESPONSES_MESSAGE) {
             responses_item_close(r, item, status, out);

@@ -113,7 +113,9 @@ enum surface_reason { /* why it failed, for surfaces with codes of their own */
                       SURFACE_REASON_TIMEOUT,     /* the run's time limit */
                       SURFACE_REASON_LIMIT,       /* too much at a time, or too often */
                       SURFACE_REASON_UNAVAILABLE, /* the sandbox or service */
-                      SURFACE_REASON_NOT_FOUND    /* a file */
+                      SURFACE_REASON_NOT_FOUND,   /* a file */
+                      SURFACE_REASON_TOO_LONG,    /* the model's arguments, a query above all */
+                      SURFACE_REASON_USES         /* the client's own limit of uses is reached */
 };
 
 struct surface_output { /* one thing a run showed, in order */

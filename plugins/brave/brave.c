@@ -14,9 +14,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(SG_REQUIRED),
-    SEARCH_URL_OPTION("https://api.search.brave.com"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(SG_REQUIRED, "https://api.search.brave.com"),
     {.name = "safe_search",
      .type = SG_CHOICE,
      SG_FIELD(struct config, safe_search),
@@ -44,28 +42,6 @@ static const struct search_form form = {
     .date = {"page_age", "age"},
     .is_html = true,
 };
-
-static const struct search_form form_with_extra = {
-    .service = "Brave",
-    .path = "/res/v1/web/search",
-    .key_header = "X-Subscription-Token",
-    .key_prefix = "",
-    .hits = "web.results",
-    .marker = "query",
-    .title = "title",
-    .url = "url",
-    .snippet = {"extra_snippets", "description"},
-    .date = {"page_age", "age"},
-    .is_html = true,
-};
-
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
 
 /* Brave has a list of them and refuses queries with others. */
 static const char *country_of(const char *country)
@@ -120,20 +96,13 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
     search_parameter(&parameters, "freshness", search_freshness(query, ages));
     search_parameter(&parameters, "safesearch", config->safe_search);
     search_parameter(&parameters, "extra_snippets", config->extra_snippets ? "true" : NULL);
-    return search_ask(config->extra_snippets ? &form_with_extra : &form, &config->common, call,
-                      query, &(struct search_request){.parameters = &parameters}, err);
+    struct search_form read = form;
+    if (config->extra_snippets) {
+        read.snippet[0] = "extra_snippets";
+        read.snippet[1] = "description";
+    }
+    return search_ask(&read, &config->common, call, query,
+                      &(struct search_request){.parameters = &parameters}, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "brave",
-    .help = "Searches by Brave's search API.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "brave", "Searches by Brave's search API.", options, struct config, search);

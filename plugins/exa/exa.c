@@ -2,6 +2,7 @@
 #include "search_http.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,9 +15,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(SG_REQUIRED),
-    SEARCH_URL_OPTION("https://api.exa.ai"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(SG_REQUIRED, "https://api.exa.ai"),
     {.name = "type",
      .type = SG_CHOICE,
      SG_FIELD(struct config, type),
@@ -49,27 +48,16 @@ static const struct search_form form = {
     .date = {"publishedDate"},
 };
 
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
-
 /* Exa knows dates of publication, not ages. */
 static void put_age(struct text *body, const struct sg_query *query)
 {
-    static const char *const names[] = {"day", "week", "month", "year"};
-    static const int days[] = {1, 7, 31, 366};
-    const char *age = search_freshness(query, names);
-    for (size_t i = 0; age != NULL && i < 4; i++) {
-        if (strcmp(age, names[i]) == 0) {
-            char date[SEARCH_DATE_SIZE], instant[SEARCH_DATE_SIZE + 16];
-            search_date_before((int64_t)time(NULL), days[i], date);
-            (void)snprintf(instant, sizeof instant, "%sT00:00:00.000Z", date); /* fits */
-            search_member(body, "startPublishedDate", instant);
-        }
+    static const char *const days[] = {"1", "7", "31", "366"};
+    const char *age = search_freshness(query, days);
+    if (age != NULL) {
+        char date[SEARCH_DATE_SIZE], instant[SEARCH_DATE_SIZE + 16];
+        search_date_before((int64_t)time(NULL), (int)strtol(age, NULL, 10), date);
+        (void)snprintf(instant, sizeof instant, "%sT00:00:00.000Z", date); /* fits */
+        search_member(body, "startPublishedDate", instant);
     }
 }
 
@@ -92,21 +80,7 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
     search_member_json(&body, "contents",
                        wants_text ? "{\"text\":{\"maxCharacters\":2000}}"
                                   : "{\"highlights\":true}");
-    search_object_end(&body);
-    return search_ask(&form, &config->common, call, query, &(struct search_request){.body = &body},
-                      err);
+    return search_post(&form, &config->common, call, query, &body, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "exa",
-    .help = "Searches by Exa's search API.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "exa", "Searches by Exa's search API.", options, struct config, search);

@@ -11,9 +11,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(SG_REQUIRED),
-    SEARCH_URL_OPTION("https://api.perplexity.ai"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(SG_REQUIRED, "https://api.perplexity.ai"),
     {.name = "max_tokens_per_page",
      .type = SG_INT,
      SG_FIELD(struct config, max_tokens_per_page),
@@ -35,14 +33,6 @@ static const struct search_form form = {
     .snippet = {"snippet"},
     .date = {"date", "last_updated"},
 };
-
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
 
 /* One list, of domains that are wanted or, with a minus, of some that are not; never both. */
 static void put_domains(struct text *body, const struct sg_query *query)
@@ -68,7 +58,6 @@ static void put_language(struct text *body, const char *language)
 static int search(void *self, struct sg_call *call, const struct sg_query *query,
                   struct sg_error *err)
 {
-    static const char *const ages[] = {"day", "week", "month", "year"};
     const struct config *config = self;
     TEXT_CLEANUP struct text body = {0};
     search_member(&body, "query", query->text);
@@ -77,22 +66,9 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
     put_domains(&body, query);
     search_member(&body, "country", query->country);
     put_language(&body, query->language);
-    search_member(&body, "search_recency_filter", search_freshness(query, ages));
-    search_object_end(&body);
-    return search_ask(&form, &config->common, call, query, &(struct search_request){.body = &body},
-                      err);
+    search_member(&body, "search_recency_filter", search_freshness(query, NULL));
+    return search_post(&form, &config->common, call, query, &body, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "perplexity",
-    .help = "Searches by Perplexity's search API.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "perplexity", "Searches by Perplexity's search API.", options, struct config,
+              search);

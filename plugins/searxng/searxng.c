@@ -12,9 +12,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(0),
-    SEARCH_URL_OPTION(NULL),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(0, NULL),
     {.name = "safe_search",
      .type = SG_CHOICE,
      SG_FIELD(struct config, safe_search),
@@ -53,14 +51,6 @@ static const struct search_form form = {
                    "something in front of it asks for one",
 };
 
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
-
 static void put_list(struct text *parameters, const char *name, const char *const *items)
 {
     TEXT_CLEANUP struct text list = {0};
@@ -96,14 +86,13 @@ static void put_language(struct text *parameters, const struct sg_query *query)
 static int search(void *self, struct sg_call *call, const struct sg_query *query,
                   struct sg_error *err)
 {
-    static const char *const ages[] = {"day", "week", "month", "year"};
     const struct config *config = self;
     TEXT_CLEANUP struct text parameters = {0}, text = {0};
     search_operators(&text, query, " ", " -", config->site_operators ? 2000 : 0);
     search_parameter(&parameters, "q", text.data);
     search_parameter(&parameters, "format", "json");
     put_language(&parameters, query);
-    search_parameter(&parameters, "time_range", search_freshness(query, ages));
+    search_parameter(&parameters, "time_range", search_freshness(query, NULL));
     search_parameter(&parameters, "safesearch", safe_search_level(config->safe_search));
     put_list(&parameters, "engines", config->engines);
     put_list(&parameters, "categories", config->categories);
@@ -111,16 +100,5 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
                       &(struct search_request){.parameters = &parameters}, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "searxng",
-    .help = "Searches by a SearXNG of one's own.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "searxng", "Searches by a SearXNG of one's own.", options, struct config,
+              search);

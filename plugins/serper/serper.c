@@ -11,9 +11,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(SG_REQUIRED),
-    SEARCH_URL_OPTION("https://google.serper.dev"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(SG_REQUIRED, "https://google.serper.dev"),
     {0},
 };
 
@@ -29,14 +27,6 @@ static const struct search_form form = {
     .snippet = {"snippet"},
     .date = {"date"}, /* as Google prints it */
 };
-
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
 
 /* Google's codes are in lower case. */
 static void put_code(struct text *body, const char *name, const char *code)
@@ -60,22 +50,9 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
     put_code(&body, "gl", query->country);
     put_code(&body, "hl", query->language);
     search_member(&body, "tbs", search_freshness(query, ages));
-    search_object_end(&body);
     body.overflow = body.overflow || text.overflow;
-    return search_ask(&form, &config->common, call, query, &(struct search_request){.body = &body},
-                      err);
+    return search_post(&form, &config->common, call, query, &body, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "serper",
-    .help = "Searches by Serper, which gives Google's results.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "serper", "Searches by Serper, which gives Google's results.", options,
+              struct config, search);

@@ -25,7 +25,7 @@ static bool is_printable(const char *text)
     return text[len] == '\0' && len <= KEY_MAX;
 }
 
-int search_check(const struct search_options *options, struct sg_error *err)
+static int check(const struct search_options *options, struct sg_error *err)
 {
     const char *url = options->base_url;
     struct search_host host;
@@ -42,6 +42,13 @@ int search_check(const struct search_options *options, struct sg_error *err)
                         "or a quote that was copied with it");
     }
     return 0;
+}
+
+int search_open(const void *config, struct sg_call *call, void **ret_self, struct sg_error *err)
+{
+    (void)call;
+    *ret_self = (void *)(uintptr_t)config;
+    return check(config, err);
 }
 
 int64_t search_count(const struct search_options *options, const struct sg_query *query)
@@ -191,7 +198,7 @@ const char *search_freshness(const struct sg_query *query, const char *const nam
     static const char *const neutral[] = {"day", "week", "month", "year"};
     for (size_t i = 0; query->freshness != NULL && i < 4; i++) {
         if (strcmp(query->freshness, neutral[i]) == 0) {
-            return names[i];
+            return names == NULL ? neutral[i] : names[i];
         }
     }
     return NULL;
@@ -333,4 +340,12 @@ int search_ask(const struct search_form *form, const struct search_options *opti
     return code != 0 || tells(&result)
                ? code
                : search_fault_answer(form, options, query, &reply, &result, err);
+}
+
+int search_post(const struct search_form *form, const struct search_options *options,
+                struct sg_call *call, const struct sg_query *query, struct text *object,
+                struct sg_error *err)
+{
+    search_object_end(object);
+    return search_ask(form, options, call, query, &(struct search_request){.body = object}, err);
 }

@@ -1,6 +1,6 @@
-/* What all search providers that are asked by HTTP have in common. A provider is one file: its options, a constant
- * `struct search_form` that says how its service is asked and how its answers look, and one function that writes a query in
- * the service's own words and hands it to search_ask(). docs/writing-plugins.md shows a whole one.
+/* What all search providers that are asked by HTTP have in common. A provider is one file: the options that only
+ * it has, a constant `struct search_form` that says how its service is asked and how its answers look, and one function that
+ * writes a query in the service's own words and hands it to search_ask(). docs/writing-plugins.md shows a whole one.
  *
  * Answers are not trusted: they are bounded, cleaned and checked, and what is no answer to the query is an error that says
  * so, never "no hits". The key goes to `base_url` only; no redirect is followed. */
@@ -21,42 +21,53 @@ struct search_options {
     int64_t count;   /* hits where the query says nothing */
 };
 
-#define SEARCH_KEY_OPTION(flags_extra)                                            \
-    {                                                                             \
-        .name = "api_key", .type = SG_STRING, .flags = SG_SECRET | (flags_extra), \
-        SG_FIELD(struct search_options, api_key),                                 \
-        .help = "The service's key; it is sent to 'base_url' only."               \
+/* What every table of options begins with; what the provider's own struct adds stands behind. `key_flags`: SG_REQUIRED, or
+ * 0 for a service that may go without. `url`: where the service is; NULL: the operator says. */
+#define SEARCH_OPTIONS(key_flags, url)                                                          \
+    {.name = "api_key",                                                                         \
+     .type = SG_STRING,                                                                         \
+     .flags = SG_SECRET | (key_flags),                                                          \
+     SG_FIELD(struct search_options, api_key),                                                  \
+     .help = "The service's key; it is sent to 'base_url' only."},                              \
+        {.name = "base_url",                                                                    \
+         .type = SG_STRING,                                                                     \
+         .flags = (url) == NULL ? SG_REQUIRED : 0,                                              \
+         SG_FIELD(struct search_options, base_url),                                             \
+         .def = (url),                                                                          \
+         .help =                                                                                \
+             "Where the service is, http:// or https://; http:// sends key and queries in the " \
+             "open."},                                                                          \
+        {.name = "ca_file",                                                                     \
+         .type = SG_STRING,                                                                     \
+         SG_FIELD(struct search_options, ca_file),                                              \
+         .help = "Certificates (PEM) to trust instead of the system's."},                       \
+        {.name = "timeout",                                                                     \
+         .type = SG_DURATION,                                                                   \
+         SG_FIELD(struct search_options, timeout),                                              \
+         .def = "10s",                                                                          \
+         .min = "100ms",                                                                        \
+         .max = "2m",                                                                           \
+         .help = "The longest that one exchange with the service may take."},                   \
+    {                                                                                           \
+        .name = "count", .type = SG_INT, SG_FIELD(struct search_options, count), .def = "10",   \
+        .min = "1", .max = "20",                                                                \
+        .help = "Hits that are asked for where the query does not say how many."                \
     }
 
-#define SEARCH_URL_OPTION(default_text)                                                            \
-    {                                                                                              \
-        .name = "base_url", .type = SG_STRING, .flags = (default_text) == NULL ? SG_REQUIRED : 0,  \
-        SG_FIELD(struct search_options, base_url), .def = (default_text),                          \
-        .help = "Where the service is, http:// or https://; http:// sends key and queries in the " \
-                "open."                                                                            \
-    }
+/* Every provider's open(): an instance is its options. SG_E_CONFIG where base_url or api_key cannot be used. */
+int search_open(const void *config, struct sg_call *, void **ret_self, struct sg_error *);
 
-/* Four more entries; what the provider's own struct adds stands behind. */
-#define SEARCH_COMMON_OPTIONS                                                                 \
-    {.name = "ca_file",                                                                       \
-     .type = SG_STRING,                                                                       \
-     SG_FIELD(struct search_options, ca_file),                                                \
-     .help = "Certificates (PEM) to trust instead of the system's."},                         \
-        {.name = "timeout",                                                                   \
-         .type = SG_DURATION,                                                                 \
-         SG_FIELD(struct search_options, timeout),                                            \
-         .def = "10s",                                                                        \
-         .min = "100ms",                                                                      \
-         .max = "2m",                                                                         \
-         .help = "The longest that one exchange with the service may take."},                 \
-    {                                                                                         \
-        .name = "count", .type = SG_INT, SG_FIELD(struct search_options, count), .def = "10", \
-        .min = "1", .max = "20",                                                              \
-        .help = "Hits that are asked for where the query does not say how many."              \
-    }
-
-/* For open(): SG_E_CONFIG where base_url or api_key cannot be used. */
-int search_check(const struct search_options *, struct sg_error *);
+/* The plugin itself. `own_config` begins with struct search_options; `own_search` is the search() of struct sg_search_ops. */
+#define SEARCH_PLUGIN(version, own_name, own_help, own_options, own_config, own_search) \
+    static const struct sg_search_ops search_operations = {.search = (own_search)};     \
+    static const struct sg_plugin search_plugin = {.name = (own_name),                  \
+                                                   .help = (own_help),                  \
+                                                   .options = (own_options),            \
+                                                   .config_size = sizeof(own_config),   \
+                                                   .open = search_open,                 \
+                                                   .search = &search_operations,        \
+                                                   .flags = SG_ON_LOOP};                \
+    SG_PLUGIN_SET(version, &search_plugin)
 
 /* Hits to ask for, 1 to 20. */
 int64_t search_count(const struct search_options *, const struct sg_query *);
@@ -85,7 +96,8 @@ void search_object_end(struct text *object);
 void search_operators(struct text *out, const struct sg_query *, const char *and, const char * not,
                       size_t len_max);
 
-/* For the freshness of a query, what the service calls it: of day, week, month, year; NULL: any. */
+/* For the freshness of a query, what the service calls it: of day, week, month, year, which `names` NULL stands for. NULL:
+ * any. */
 const char *search_freshness(const struct sg_query *, const char *const names[4]);
 
 /* ---- asking ---- */
@@ -99,6 +111,9 @@ struct search_request {
  * Waits. */
 int search_ask(const struct search_form *, const struct search_options *, struct sg_call *,
                const struct sg_query *, const struct search_request *, struct sg_error *);
+/* By POST, with an object that is not ended yet. */
+int search_post(const struct search_form *, const struct search_options *, struct sg_call *,
+                const struct sg_query *, struct text *object, struct sg_error *);
 
 /* ---- search_fault.c ---- */
 

@@ -20,10 +20,16 @@ int tool_status(struct sg_call *call, const char *state, const char *reason, int
 int tool_refuse(struct sg_call *call, const char *problem, const char *expected,
                 struct sg_error *err)
 {
+    return tool_refuse_as(call, "invalid", problem, expected, err);
+}
+
+int tool_refuse_as(struct sg_call *call, const char *reason, const char *problem,
+                   const char *expected, struct sg_error *err)
+{
     char text[768];
     int len = snprintf(text, sizeof text, "[invalid call] %s; nothing was run. Expected %s",
                        problem, expected);
-    int code = tool_status(call, "invalid", "invalid", CODE_NONE, err);
+    int code = tool_status(call, "invalid", reason, CODE_NONE, err);
     return code != 0 ? code : sg->emit(call, SG_OUT_MODEL, text, (size_t)len, err);
 }
 

@@ -14,6 +14,9 @@ int tool_status(struct sg_call *, const char *state, const char *reason, int cod
 
 /* Nothing has been done; the model is told what is wrong and what it should have written. */
 int tool_refuse(struct sg_call *, const char *problem, const char *expected, struct sg_error *err);
+/* Likewise, with another reason than "invalid". */
+int tool_refuse_as(struct sg_call *, const char *reason, const char *problem, const char *expected,
+                   struct sg_error *err);
 
 /* The decoded text of a string, ended by a NUL that the length does not count, in the call's memory; NULL if it is too
  * long for that. */

@@ -12,9 +12,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(SG_REQUIRED),
-    SEARCH_URL_OPTION("https://api.tavily.com"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(SG_REQUIRED, "https://api.tavily.com"),
     {.name = "depth",
      .type = SG_CHOICE,
      SG_FIELD(struct config, depth),
@@ -41,14 +39,6 @@ static const struct search_form form = {
     .snippet = {"content"},
     .date = {"published_date"},
 };
-
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
 
 /* Tavily wants names. Countries that are not here are left out: their hits are then not preferred, which is all that it
  * would do. */
@@ -89,7 +79,6 @@ static const char *country_name(const char *code)
 static int search(void *self, struct sg_call *call, const struct sg_query *query,
                   struct sg_error *err)
 {
-    static const char *const ages[] = {"day", "week", "month", "year"};
     const struct config *config = self;
     bool is_general = strcmp(config->topic, "general") == 0;
     TEXT_CLEANUP struct text body = {0};
@@ -99,23 +88,10 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
     search_member(&body, "topic", config->topic);
     search_member_allowed(&body, "include_domains", query, DOMAINS_MAX);
     search_member_blocked(&body, "exclude_domains", query, "", DOMAINS_MAX);
-    search_member(&body, "time_range", search_freshness(query, ages));
+    search_member(&body, "time_range", search_freshness(query, NULL));
     search_member(&body, "country", is_general ? country_name(query->country) : NULL);
-    search_object_end(&body);
-    return search_ask(&form, &config->common, call, query, &(struct search_request){.body = &body},
-                      err);
+    return search_post(&form, &config->common, call, query, &body, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "tavily",
-    .help = "Searches by Tavily's search API.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("0.1.0", &plugin);
+SEARCH_PLUGIN("0.1.0", "tavily", "Searches by Tavily's search API.", options, struct config,
+              search);

@@ -37,7 +37,8 @@ static int read_text(struct sg_call *call, struct json_value value, struct wish 
     char *text = sg->alloc(call, room + 1);
     size_t len = text == NULL ? SIZE_MAX : flatten(text, json_decode(&rest, text, room));
     if (len > QUERY_BYTES_MAX) {
-        return wrong(problem, "'query' is longer than 1024 bytes");
+        (void)wrong(problem, "'query' is longer than 1024 bytes");
+        return WISH_TOO_LONG;
     }
     ret->query.text = text;
     return len == 0 ? wrong(problem, "'query' is empty") : 0;
@@ -139,6 +140,19 @@ static int64_t apply_size(const struct config *config, struct json_value size, s
     return json_is_string(size) ? ret->query.count_max : many;
 }
 
+/* As services have it, in capitals; NULL: it is no code of a country. */
+static const char *read_country(struct sg_call *call, struct json_value value)
+{
+    char *code = json_is_string(value) && value.len == 4 ? sg->alloc(call, 3) : NULL;
+    for (size_t i = 0; code != NULL && i < 2; i++) {
+        code[i] = (char)(value.data[i + 1] & ~0x20);
+        if (code[i] < 'A' || code[i] > 'Z') {
+            return NULL;
+        }
+    }
+    return code;
+}
+
 /* *ret_most: hits that the model may ask for. */
 static int read_options(const struct config *config, struct sg_call *call, struct wish *ret,
                         int64_t *ret_most, struct sg_error *err)
@@ -149,16 +163,13 @@ static int read_options(const struct config *config, struct sg_call *call, struc
                                         [OPTION_SIZE] = "context_size"};
     struct json_value found[OPTION_COUNT] = {{0}};
     const char *json = sg->tool_options(call);
-    size_t ignored;
     bool is_good = json == NULL || json_find(json, strlen(json), names, found, OPTION_COUNT);
     is_good = is_good && read_list(call, found[OPTION_ALLOWED], &ret->query.allowed) &&
               read_list(call, found[OPTION_BLOCKED], &ret->query.blocked);
     if (!is_good) {
         return sg->fail(err, SG_E_INTERNAL, "The options of the search cannot be read.");
     }
-    if (json_is_string(found[OPTION_COUNTRY]) && found[OPTION_COUNTRY].len == 4) {
-        ret->query.country = tool_decode(call, found[OPTION_COUNTRY], &ignored);
-    }
+    ret->query.country = read_country(call, found[OPTION_COUNTRY]);
     ret->has_domains = has_entries(ret->query.allowed) || has_entries(ret->query.blocked);
     *ret_most = apply_size(config, found[OPTION_SIZE], ret);
     return 0;

@@ -24,11 +24,19 @@ struct wish { /* what the model and the client want */
     bool has_domains; /* the client restricts them */
 };
 
-/* From the model's arguments and the client's options. WISH_WRONG: the arguments are, and `ret_problem` says how; a code of
- * sg->fail() where the options cannot be read (then nothing may be searched). Texts are in the call's memory. */
+/* From the model's arguments and the client's options. WISH_WRONG, or of a query WISH_TOO_LONG: the arguments are, and
+ * `ret_problem` says how; a code of sg->fail() where the options cannot be read (then nothing may be searched). Texts are in
+ * the call's memory. */
 int wish_read(const struct config *, struct sg_call *, const char *json, size_t len,
               struct wish *ret, struct problem *ret_problem, struct sg_error *err);
 #define WISH_WRONG (-1)
+#define WISH_TOO_LONG (-2)
+
+/* ---- fetch.c ---- */
+
+extern const char fetch_description[], fetch_parameters[];
+/* Says that pages cannot be fetched. */
+int fetch_call(void *self, struct sg_call *, const char *json, size_t len, struct sg_error *err);
 
 /* ---- shown.c ---- */
 

@@ -1,4 +1,5 @@
-/* The web_search interceptor: one tool by which a model searches. The core finds the calls, asks the search that the entry
+/* The web_search interceptor: a tool by which a model searches, and one that says that pages cannot be fetched, for clients
+ * that name both. The core finds the calls, asks the search that the entry
  * names, drops what the client's domains exclude and writes the client's items; here is what lies between: the arguments
  * are checked, the client's options become a query, and the model is told what was found, or why it is not known. */
 #include "search.h"
@@ -133,8 +134,9 @@ static int call_search(void *self, struct sg_call *call, const char *json, size_
     struct problem problem;
     struct search *search = sg->alloc(call, sizeof *search);
     int code = wish_read(self, call, json, len, &wish, &problem, err);
-    if (code == WISH_WRONG) {
-        return tool_refuse(call, problem.text, expected, err);
+    if (code == WISH_WRONG || code == WISH_TOO_LONG) {
+        return tool_refuse_as(call, code == WISH_WRONG ? "invalid" : "too_long", problem.text,
+                              expected, err);
     }
     if (search == NULL || code != 0) {
         return code != 0 ? end_failed(call, code, err)
@@ -173,6 +175,12 @@ static const struct sg_tool tools[] = {
      .parameters_json = parameters,
      .flags = SG_TOOL_PARALLEL,
      .call = call_search},
+    {.hosted = "web_fetch",
+     .name = "web_fetch",
+     .description = fetch_description,
+     .parameters_json = fetch_parameters,
+     .flags = SG_TOOL_PARALLEL,
+     .call = fetch_call},
     {0},
 };
 

@@ -48,7 +48,8 @@ DOCUMENT = {"type": one_of("document"), "source": dict, "title": (None, str), "c
 SOURCES = {"text": {"type": str, "media_type": one_of("text/plain"), "data": str},
            "base64": {"type": str, "media_type": one_of("application/pdf"), "data": str}}
 CITATIONS = {
-    "web_search_result_location": {"type": str, "cited_text": str, "url": filled, "title": (None, str), "encrypted_index": str},
+    "web_search_result_location": {"type": str, "cited_text": lambda value: isinstance(value, str) and len(value) <= 150,
+                                   "url": filled, "title": (None, str), "encrypted_index": str},
     "char_location": {"type": str, "cited_text": str, "document_index": whole, "document_title": (None, str),
                       "file_id": (None, str), "start_char_index": whole, "end_char_index": whole}}
 ERRORS = ("invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error",

@@ -20,14 +20,15 @@ RESPONSE = {
     "context_management?": (None, list), "frequency_penalty?": (int, float), "presence_penalty?": (int, float)}
 ERROR = {"code": filled, "message": str, "type?": str, "param?": (None, str)}
 ITEM_STATUS = one_of("in_progress", "completed", "incomplete")
-RUN_STATUS = one_of("in_progress", "interpreting", "searching", "completed", "incomplete", "failed")
+RUN_STATUS = one_of("in_progress", "interpreting", "completed", "incomplete", "failed")
+SEARCH_STATUS = one_of("in_progress", "searching", "completed", "failed")
 ITEMS = {
     "message": {"id": filled, "type": str, "status": ITEM_STATUS, "role": one_of("assistant"), "content": list, "phase?": str},
     "function_call": {"id": filled, "type": str, "status": ITEM_STATUS, "arguments": str, "call_id": filled, "name": filled},
     "custom_tool_call": {"id": filled, "type": str, "status?": ITEM_STATUS, "input": str, "call_id": filled, "name": filled},
     "code_interpreter_call": {"id": filled, "type": str, "status": RUN_STATUS, "code": (None, str), "container_id": filled,
                               "outputs": (None, list)},
-    "web_search_call": {"id": filled, "type": str, "status": RUN_STATUS, "action?": dict},
+    "web_search_call": {"id": filled, "type": str, "status": SEARCH_STATUS, "action?": dict},
     "reasoning": {"id": filled, "type": str, "summary": list, "content?": (None, list), "encrypted_content?": (None, str),
                   "status?": (None, ITEM_STATUS)}}
 PARTS = {"output_text": {"type": str, "text": str, "annotations": list, "logprobs": list},
@@ -52,10 +53,17 @@ def of_type(value, where, shapes):
     shaped(value, where, shapes[value["type"]])
 
 
+def check_annotation(annotation, where, text):
+    """`text`: what there is of it."""
+    of_type(annotation, where, ANNOTATIONS)
+    if annotation["type"] == "url_citation":
+        need(annotation["start_index"] < annotation["end_index"] <= len(text), f"{where} covers nothing of the text: {annotation}")
+
+
 def check_part(part, where):
     of_type(part, where, PARTS)
     for i, annotation in enumerate(part.get("annotations", [])):
-        of_type(annotation, f"{where}.annotations[{i}]", ANNOTATIONS)
+        check_annotation(annotation, f"{where}.annotations[{i}]", part["text"])
 
 
 def check_item(item, where):
@@ -67,15 +75,18 @@ def check_item(item, where):
     for i, output in enumerate(item.get("outputs") or []):
         of_type(output, f"{where}.outputs[{i}]", OUTPUTS)
     if "action" in item:
+        need(item["status"] in ("completed", "failed"), f"{where} has an action while it is {item['status']}")
         of_type(item["action"], f"{where}.action", ACTIONS)
+        for query in item["action"].get("queries", []):
+            need(filled(query), f"{where}.action.queries has {query!r}")
         for i, source in enumerate(item["action"].get("sources", [])):
-            shaped(source, f"{where}.action.sources[{i}]", {"type": filled, "url": filled})
+            shaped(source, f"{where}.action.sources[{i}]", {"type": one_of("url"), "url": filled})
 
 
 def check_ended_item(item, where):
     check_item(item, where)
     need(item.get("status") not in ("in_progress", "interpreting", "searching"), f"{where} has not ended: {item.get('status')}")
-    need(item["type"] != "web_search_call" or item["status"] != "completed" or "action" in item, f"{where} has no action")
+    need(item["type"] != "web_search_call" or "action" in item, f"{where} has no action")
 
 
 def check_response(response, where="the response"):
@@ -233,7 +244,7 @@ class Item:
             need(event["part"] == self.whole(part), f"{kind} says something else than its events: {event['part']}")
             part.done = True
         elif kind.endswith("annotation.added"):
-            of_type(event["annotation"], kind, ANNOTATIONS)
+            check_annotation(event["annotation"], kind, part.text)
             need(event["annotation_index"] == len(part.annotations), f"{kind} has the index {event['annotation_index']}")
             part.annotations.append(event["annotation"])
         elif kind.endswith(".delta"):

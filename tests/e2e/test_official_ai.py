@@ -4,6 +4,7 @@ import messages_upstream
 import responses_upstream
 from harness import main
 from official import Official, both
+from test_official_messages import SEARCH
 
 FORMS = {"responses": responses_upstream, "messages": messages_upstream, "shell": messages_upstream}
 NAMES = {"responses": "code_interpreter", "messages": "code_interpreter", "shell": "bash_code_execution"}
@@ -39,6 +40,20 @@ class OfficialAi(Official):
                 body = upstream.requests[2].json
                 self.assertEqual([name for _, name, _ in FORMS[api].calls_of(body)], [NAMES[api]])
                 self.assertEqual([text for _, text in FORMS[api].results_of(body)], ["hello" if api == "shell" else "42"])
+
+    def test_c032_a_search_its_sources_and_what_is_sent_back(self):
+        texts = ["SQLite, since 42 years: https://sqlite.org/."]
+        for part in ("whole", "stream", "sources", "conversation"):
+            with self.subTest(part):
+                turns = [messages_upstream.streamed(calls=[("toolu_a", "web_search", {"query": "sql"})]),
+                         *[messages_upstream.streamed(text) for text in texts]]
+                last = [messages_upstream.streamed("Again.")] if part == "conversation" else []
+                upstream = self.upstream(*turns * (2 if part == "sources" else 1), *last)
+                self.node(self.serve(upstream, **SEARCH), "search", part)
+        body = upstream.requests[2].json
+        self.assertEqual([name for _, name, _ in messages_upstream.calls_of(body)], ["web_search"])
+        self.assertIn("A small database.", messages_upstream.results_of(body)[0][1])
+        self.assertNotIn("encrypted_index", upstream.requests[2].body.decode())
 
     def test_a_client_tool_beside_ours(self):
         for api in NAMES:

@@ -20,6 +20,27 @@ class OfficialChat(Official):
                                           usage=(10, 2)), streamed("It is 42.", usage=(20, 3)))
         self.node(self.serve(upstream), "accumulate")
 
+    def check_cited(self, part, *turns, **interceptor):
+        pages = [{"hits": ["Weather | https://weather.test/lyon | Sunny."]}]
+        self.node(self.serve(self.upstream(*turns), searches=[{"name": "web", "plugin": "mock", "rules": pages}],
+                             interceptors=[{"plugin": "web_search", "search": "web", **interceptor}]), part)
+
+    def test_pages_that_an_answer_cites(self):
+        calls, text = [("c", "web_search", {"query": "Lyon"})], "🌞 Sunny [1]: https://weather.test/lyon."
+        whole, pieces = (answer(calls=calls), answer(text)), (streamed(calls=calls), streamed(text))
+        self.check_cited("cited", *whole)
+        self.check_cited("cited_stream", *pieces)
+        self.check_cited("cited_ai", *self.by_form(whole, pieces), offer="always")
+
+    @staticmethod
+    def by_form(whole, pieces):
+        """The turns for two requests at once, each in the form that it asks for."""
+        def turn(connection):
+            body = connection.request.json
+            is_second = body["messages"][-1]["role"] == "tool"
+            return (pieces if body.get("stream") else whole)[is_second]
+        return [turn] * 4
+
     def check_whole(self, body, stock):
         super().check_whole(body, stock)
         self.assertEqual([call_id for call_id, _, _ in chat_upstream.calls_of(body)], ["call_up_a", "call_up_b"])

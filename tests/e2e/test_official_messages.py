@@ -1,18 +1,36 @@
 """The unmodified official clients from npm (`@anthropic-ai/sdk`, the newest and one of the generation before) on Messages:
-blocks and live events of runs, shell commands and file edits, the client's tools beside them, containers, errors."""
+blocks and live events of runs, shell commands and file edits, the client's tools beside them, containers, searches, errors."""
 import messages_upstream
 from harness import main
 from messages_upstream import answer, streamed
 from official import Official, both
 
+SEARCH = {"searches": [{"name": "web", "plugin": "mock", "rules": [
+    {"when": "sql", "hits": ["SQLite | https://sqlite.org/ | A small database. | 2024-05-23"]}]}],
+          "interceptors": [{"plugin": "web_search", "search": "web"}]}
 EDITS = [{"command": "create", "path": "notes.txt", "file_text": "one\n"},
          {"command": "str_replace", "path": "notes.txt", "old_str": "one", "new_str": "one\ntwo"},
          {"command": "view", "path": "notes.txt"}, {"command": "view", "path": "nothing.txt"}]
 
 
-class OfficialMessages(Official):
+class Searching(Official):
     program, form, mixed = "messages.mjs", messages_upstream, both("toolu")
 
+    def search(self, part, turn, again=True):
+        """A search, one more than the client allows, an answer that cites; and what is asked then."""
+        turns = [turn(calls=[("toolu_a", "web_search", {"query": "sql"})]), turn(calls=[("toolu_b", "web_search", {"query": "more"})]),
+                 turn("A database: https://sqlite.org/.")]
+        upstream = self.upstream(*turns, answer("There."))
+        self.node(self.serve(upstream, **SEARCH), part)
+        if again:
+            results = [text for _, text in messages_upstream.results_of(upstream.requests[3].json)]
+            self.assertIn("1. SQLite\n   URL: https://sqlite.org/\n   Date: 2024-05-23\n   A small database.\n", results[0])
+            self.assertEqual(results[1], "[limit reached: the call was not run]")
+            (text,) = messages_upstream.blocks_of(upstream.requests[3].json, "text")
+            self.assertEqual(text, {"type": "text", "text": "A database: https://sqlite.org/."})
+
+
+class OfficialMessages(Searching):
     def test_a_whole_answer(self):
         self.node(self.serve(), "whole")
 
@@ -47,6 +65,15 @@ class OfficialMessages(Official):
     def test_a_mixed_stream_and_its_continuation(self):
         self.check_mixed("mixed_stream", streamed)
 
+    def test_c032_searches_and_what_they_cite(self):
+        self.search("search", answer)
+        self.search("search_stream", streamed)
+        self.search("search_beta", streamed, again=False)
+
+    def test_fetching_is_an_error_of_its_block(self):
+        upstream = self.upstream(streamed(calls=[("toolu_a", "web_fetch", {"url": "https://sqlite.org/"})]), streamed("No."))
+        self.node(self.serve(upstream, **SEARCH), "fetch")
+
     def test_a_container_is_named_in_the_next_request(self):
         self.check_kept_container()
 
@@ -60,9 +87,9 @@ class OfficialMessages(Official):
         self.check_end_by_leaving()
 
 
-class OfficialMessagesBefore(Official):
+class OfficialMessagesBefore(Searching):
     """Where the two generations differ: how they read streams, and their key."""
-    program, anthropic, mixed = "messages.mjs", "anthropic-sdk-0", both("toolu")
+    anthropic = "anthropic-sdk-0"
 
     def test_a_whole_answer_and_streams(self):
         gateway = self.serve()
@@ -71,6 +98,9 @@ class OfficialMessagesBefore(Official):
 
     def test_a_mixed_stream_and_its_continuation(self):
         self.node(self.serve(self.upstream(streamed(calls=self.mixed), streamed("Stock 5 and 42."))), "mixed_stream")
+
+    def test_a_search_and_what_it_cites(self):
+        self.search("search_stream", streamed)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,10 @@ class Checkers(unittest.TestCase):
         return events
 
     def test_what_responses_must_not_say(self):
-        run, item = "code-interpreter", "response.output_item"
+        run, web, item = "code-interpreter", "web-search", "response.output_item"
+
+        def cite(events):
+            return of(events, "response.output_text.annotation.added")["annotation"]
         cases = {
             "a number twice": (run, lambda e: e[4].update(sequence_number=3)),
             "another response's id": (run, lambda e: e[-1]["response"].update(id="resp_other")),
@@ -251,6 +254,14 @@ class Checkers(unittest.TestCase):
             "a final answer in another order": (run, lambda e: e[-1]["response"]["output"].reverse()),
             "an item that has not ended": (run, lambda e: of(e, f"{item}.done")["item"].update(status="interpreting")),
             "an annotation's index": (run, lambda e: of(e, "response.output_text.annotation.added").update(annotation_index=1)),
+            "a search with an action at its start": (web, lambda e: of(e, f"{item}.added")["item"].update(
+                action={"type": "search", "query": "x"})),
+            "a search without an action at its end": (web, lambda e: of(e, f"{item}.done")["item"].pop("action")),
+            "a search of a status that only code has": (web, lambda e: of(e, f"{item}.done")["item"].update(status="incomplete")),
+            "a source of no known type": (web, lambda e: of(e, f"{item}.done")["item"]["action"]["sources"][0].update(type="page")),
+            "a query that is empty among the queries": (web, lambda e: of(e, f"{item}.done")["item"]["action"]["queries"].append("")),
+            "a citation of text that has not come": (web, lambda e: cite(e).update(end_index=1000)),
+            "a citation of nothing": (web, lambda e: cite(e).update(end_index=cite(e)["start_index"])),
             "a status that is not the event": (run, lambda e: e[-1]["response"].update(status="incomplete")),
             "completed with an error": (run, lambda e: e[-1]["response"].update(error={"code": "x", "message": "y"})),
             "failed without an error": ("failed", lambda e: e[-1]["response"].update(error=None)),

@@ -67,7 +67,12 @@ static void drive(struct surface_exchange *exchange, uint8_t how, struct str byt
             return;
         }
         for (size_t k = 0; k < result.calls_count; k++) {
-            struct surface_result ran = {.model_text = STR("42"), .container_id = STR("cntr_1")};
+            struct surface_output hit = {
+                SG_OUT_HIT, STR("{\"title\":\"\\\"A\\\"\",\"url\":\"https://a.test/\"}")};
+            struct surface_result ran = {.model_text = STR("42"),
+                                         .container_id = STR("cntr_1"),
+                                         .outputs = &hit,
+                                         .outputs_count = 1};
             surface_chat.call_end(exchange, k, &ran, &out);
         }
         buf_reset(&body);

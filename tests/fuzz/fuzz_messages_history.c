@@ -10,6 +10,7 @@ static const struct surface_offer offers[] = {
     {.hosted = {"code_interpreter", 16}, .name = {"code_interpreter", 16}},
     {.hosted = {"bash_code_execution", 19}, .name = {"bash", 4}},
     {.hosted = {"text_editor_code_execution", 26}, .name = {"editor", 6}},
+    {.hosted = {"web_search", 10}, .name = {"web_search", 10}},
     {.name = {"hidden", 6}}};
 
 static void scan(struct str text, struct arena *arena, struct json_text *ret)

@@ -8,10 +8,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct surface_offer offers[] = {{.hosted = {"code_interpreter", 16},
-                                               .name = {"code_interpreter", 16},
-                                               .description = {"Runs Python.", 12}},
-                                              {.name = {"hidden", 6}}};
+static const struct surface_offer offers[] = {
+    {.hosted = {"code_interpreter", 16},
+     .name = {"code_interpreter", 16},
+     .description = {"Runs Python.", 12}},
+    {.hosted = {"web_search", 10}, .name = {"web_search", 10}},
+    {.name = {"hidden", 6}}};
+
+#define SEARCH "{\"type\":\"web_search_20250305\"}"
 
 static void check_json(struct str text)
 {
@@ -52,7 +56,8 @@ static void check_answer(struct surface_exchange *exchange, struct str out)
     cJSON_ArrayForEach(block, checker.content)
     {
         const char *name = check_text(block, "name");
-        bool is_ours = check_is(name, "code_interpreter") || check_is(name, "hidden");
+        bool is_ours = check_is(name, "code_interpreter") || check_is(name, "web_search") ||
+                       check_is(name, "hidden");
         CHECK(!is_ours || !check_is(check_text(block, "type"), "tool_use"));
     }
 }
@@ -88,7 +93,13 @@ static void drive(struct surface_exchange *exchange, uint8_t how, struct str byt
             return;
         }
         for (size_t k = 0; k < result.calls_count && !((how & 8) && i == 1); k++) {
-            struct surface_result ran = {.model_text = STR("42"), .container_id = STR("cntr_1")};
+            struct surface_output hit = {
+                SG_OUT_HIT,
+                STR("{\"title\":\"A\",\"url\":\"https://a.test/x\",\"snippet\":\"s\"}")};
+            struct surface_result ran = {.model_text = STR("42"),
+                                         .container_id = STR("cntr_1"),
+                                         .outputs = &hit,
+                                         .outputs_count = 1};
             surface_messages.call_end(exchange, k, &ran, &out);
         }
         buf_reset(&body);
@@ -109,12 +120,14 @@ static void drive(struct surface_exchange *exchange, uint8_t how, struct str byt
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const bodies[] = {
-        "{\"max_tokens\":9,\"messages\":[],\"tools\":[{\"type\":\"code_execution_20250825\"}]}",
-        "{\"stream\":true,\"messages\":[{}],\"tools\":[{\"type\":\"code_execution_20250522\"}],"
-        "\"output_format\":{\"type\":\"json_schema\"}}",
-        "{\"stream\":true,\"messages\":[{}],\"tools\":[{\"type\":\"code_execution_20250522\"}]}",
-        "{\"stream\":true,\"messages\":[],\"tools\":[{\"type\":\"code_execution_20250522\"}],"
-        "\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":true}}"};
+        "{\"max_tokens\":9,\"messages\":[],\"tools\":[{\"type\":\"code_execution_20250825\"}"
+        "," SEARCH "]}",
+        "{\"stream\":true,\"messages\":[{}],\"tools\":[{\"type\":\"code_execution_20250522\"}"
+        "," SEARCH "],\"output_format\":{\"type\":\"json_schema\"}}",
+        "{\"stream\":true,\"messages\":[{}],\"tools\":[{\"type\":\"code_execution_20250522\"}"
+        "," SEARCH "]}",
+        "{\"stream\":true,\"messages\":[],\"tools\":[{\"type\":\"code_execution_20250522\"}," SEARCH
+        "],\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":true}}"};
     if (size == 0) {
         return 0;
     }
@@ -123,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sg_error err = {0};
     CHECK(json_scan(str_of(bodies[data[0] >> 4 & 3]), arena, &body, &err) == SG_OK);
     struct surface_input input = {
-        .body = &body, .offers = offers, .offers_count = 2, .answer_id = "0123"};
+        .body = &body, .offers = offers, .offers_count = COUNT_OF(offers), .answer_id = "0123"};
     struct surface_exchange *exchange = NULL;
     CHECK(surface_messages.open(&input, arena, &exchange, &err) == SG_OK);
     drive(exchange, data[0], (struct str){(const char *)data + 1, size - 1});

@@ -14,7 +14,13 @@ static const struct surface_offer offers[] = {
     {.hosted = {"code_interpreter", 16},
      .name = {"code_interpreter", 16},
      .description = {"Runs Python.", 12}},
-    {.name = {"lookup", 6}, .description = {"Looks.", 6}}};
+    {.name = {"lookup", 6}, .description = {"Looks.", 6}},
+    {.hosted = {"web_search", 10}, .name = {"web_search", 10}, .description = {"Searches.", 9}}};
+
+/* What every search finds; a turn that is read a second time may cite it. */
+static const struct surface_output hits[] = {
+    {SG_OUT_HIT, {"{\"url\":\"https://a.org/x\",\"title\":\"A\"}", 37}},
+    {SG_OUT_HIT, {"{\"url\":\"https://a.org/x\\\"\",\"title\":\"\"}", 38}}};
 
 static const char *container_id(void *context)
 {
@@ -127,6 +133,10 @@ static void calls_end(struct surface_exchange *exchange, const struct surface_tu
 {
     for (size_t k = 0; k < result->calls_count; k++) {
         struct surface_result ran = {.model_text = STR("42"), .container_id = STR("cntr_1")};
+        if (offers[result->calls[k].offer].hosted.len == 10) {
+            ran.outputs = hits;
+            ran.outputs_count = COUNT_OF(hits);
+        }
         surface_responses.call_begin(exchange, k, STR("cntr_1"), out);
         surface_responses.call_end(exchange, k, &ran, out);
     }
@@ -179,9 +189,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const bodies[] = {
         "{\"input\":\"x\",\"tools\":[{\"type\":\"code_interpreter\"}]}",
         "{\"stream\":true,\"input\":[{}],\"include\":[\"code_interpreter_call.outputs\"],\"tools\":"
-        "[{\"type\":\"code_interpreter\"}]}",
-        "{\"stream\":true,\"text\":{\"format\":{\"type\":\"json_object\"}},\"parallel_tool_calls\":"
-        "false,\"tools\":[{\"type\":\"code_interpreter\"}]}",
+        "[{\"type\":\"code_interpreter\"},{\"type\":\"web_search\"}]}",
+        "{\"stream\":true,\"include\":[\"web_search_call.action.sources\"],\"text\":{\"format\":{"
+        "\"type\":\"json_object\"}},\"parallel_tool_calls\":"
+        "false,\"tools\":[{\"type\":\"code_interpreter\"},{\"type\":\"web_search\"}]}",
         "{\"stream\":true,\"max_output_tokens\":100,\"max_tool_calls\":1,\"tools\":[{\"type\":"
         "\"code_interpreter\"}]}"};
     if (size == 0) {
@@ -196,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_json(str_of(bodies[(data[0] >> 1 & 1) | (data[0] >> 2 & 2)]), arena, &body);
     struct surface_input input = {.body = &body,
                                   .offers = offers,
-                                  .offers_count = 2,
+                                  .offers_count = COUNT_OF(offers),
                                   .store = &store,
                                   .container = &container,
                                   .answer_id = "0123"};

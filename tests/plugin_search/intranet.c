@@ -7,9 +7,7 @@ struct config {
 };
 
 static const struct sg_option options[] = {
-    SEARCH_KEY_OPTION(0),
-    SEARCH_URL_OPTION("https://search.intranet.example"),
-    SEARCH_COMMON_OPTIONS,
+    SEARCH_OPTIONS(0, "https://search.intranet.example"),
     {.name = "section",
      .type = SG_STRING,
      SG_FIELD(struct config, section),
@@ -30,14 +28,6 @@ static const struct search_form form = {
     .date = {"changed"},
 };
 
-static int open_instance(const void *config, struct sg_call *call, void **ret_self,
-                         struct sg_error *err)
-{
-    (void)call;
-    *ret_self = (void *)config;
-    return search_check(config, err);
-}
-
 static int search(void *self, struct sg_call *call, const struct sg_query *query,
                   struct sg_error *err)
 {
@@ -52,16 +42,4 @@ static int search(void *self, struct sg_call *call, const struct sg_query *query
                       &(struct search_request){.parameters = &parameters}, err);
 }
 
-static const struct sg_search_ops operations = {.search = search};
-
-static const struct sg_plugin plugin = {
-    .name = "intranet",
-    .help = "Searches one's own pages.",
-    .options = options,
-    .config_size = sizeof(struct config),
-    .open = open_instance,
-    .search = &operations,
-    .flags = SG_ON_LOOP,
-};
-
-SG_PLUGIN_SET("1.0", &plugin);
+SEARCH_PLUGIN("1.0", "intranet", "Searches one's own pages.", options, struct config, search);

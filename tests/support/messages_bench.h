@@ -7,7 +7,8 @@
     OFFER("code_interpreter", "Runs Python.", "code"),                  \
         OFFER("bash_code_execution", "Runs a command.", "command"),     \
         OFFER("text_editor_code_execution", "Edits files.", "command"), \
-        OFFER("web_search", "Searches the web.", "query")
+        OFFER("web_search", "Searches the web.", "query"),              \
+        OFFER("web_fetch", "Fetches a page.", "url")
 #define BENCH_CONTAINER "cntr_42"
 #include "messages_checker.h"
 #include "surface_bench.h"
@@ -40,6 +41,7 @@
 #define PYTHON_TOOL "{\"type\":\"code_execution_20250522\",\"name\":\"code_execution\"}"
 #define SHELL_TOOL "{\"type\":\"code_execution_20250825\",\"name\":\"code_execution\"}"
 #define SEARCH_TOOL "{\"type\":\"web_search_20250305\",\"name\":\"web_search\",\"max_uses\":3}"
+#define FETCH_TOOL "{\"type\":\"web_fetch_20250910\",\"name\":\"web_fetch\",\"max_uses\":2}"
 #define OWN_TOOL "{\"name\":\"get_stock\",\"input_schema\":{\"type\":\"object\"}}"
 #define DEFINITION(name, text, property) \
     "{\"name\":\"" name "\",\"description\":\"" text "\",\"input_schema\":" SCHEMA(property) "}"
@@ -47,6 +49,7 @@
 #define SHELL_DEFINITION DEFINITION("bash_code_execution", "Runs a command.", "command")
 #define EDITOR_DEFINITION DEFINITION("text_editor_code_execution", "Edits files.", "command")
 #define SEARCH_DEFINITION DEFINITION("web_search", "Searches the web.", "query")
+#define FETCH_DEFINITION DEFINITION("web_fetch", "Fetches a page.", "url")
 #define USER "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
 #define HEAD "{\"model\":\"m\",\"max_tokens\":1000,"
 

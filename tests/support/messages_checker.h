@@ -58,6 +58,19 @@ static inline bool check_is(const char *text, const char *other)
     return text != NULL && strcmp(text, other) == 0;
 }
 
+/* A mark of ours and 32 digits: upstreams that say "srvtoolu_sg" do not count. */
+static inline bool check_is_our_id(const char *id)
+{
+    return id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0 && strlen(id) == 43 &&
+           strspn(id + 11, "0123456789abcdef") == 32;
+}
+
+static inline bool check_is_ours(const cJSON *block)
+{
+    return check_is_our_id(check_text(block, "id")) ||
+           check_is_our_id(check_text(block, "tool_use_id"));
+}
+
 /* ---- results: wire.md 5.4 ---- */
 
 static inline void check_run(struct checker *c, const cJSON *content)
@@ -117,6 +130,38 @@ static inline void check_hits(struct checker *c, const cJSON *content)
     }
 }
 
+/* The codes that each of the web's tools has. */
+static inline void check_web_code(struct checker *c, const char *type, const char *code)
+{
+    static const char *const common[] = {"invalid_tool_input", "unavailable", "max_uses_exceeded",
+                                         "too_many_requests"};
+    bool is_search = strcmp(type, "web_search_tool_result") == 0;
+    bool is_known = check_is(code, is_search ? "query_too_long" : "url_too_long") ||
+                    check_is(code, is_search ? "request_too_large" : "url_not_accessible");
+    for (size_t i = 0; i < sizeof common / sizeof common[0]; i++) {
+        is_known = is_known || check_is(code, common[i]);
+    }
+    check_that(c, is_known, "an error_code that the web's tools do not have");
+}
+
+/* Of ours: an upstream's own are its affair. */
+static inline void check_citation(struct checker *c, const cJSON *citation)
+{
+    const char *text = check_text(citation, "cited_text");
+    size_t characters = 0;
+    if (!check_is(check_text(citation, "encrypted_index"), "")) {
+        return;
+    }
+    for (; text != NULL && *text != '\0'; text++) {
+        characters += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    check_that(c,
+               check_is(check_text(citation, "type"), "web_search_result_location") &&
+                   check_has_text(citation, "url") && check_text(citation, "title") != NULL &&
+                   text != NULL && characters <= 150,
+               "a citation that lacks something");
+}
+
 /* The call that a result is of stands before it, and has no other. */
 static inline void check_pair(struct checker *c, const char *id)
 {
@@ -134,9 +179,10 @@ static inline void check_pair(struct checker *c, const char *id)
 
 static inline void check_result(struct checker *c, const char *type, const cJSON *block)
 {
-    static const char *const known[] = {
-        "code_execution_tool_result", "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result", "web_search_tool_result"};
+    static const char *const known[] = {"code_execution_tool_result",
+                                        "bash_code_execution_tool_result",
+                                        "text_editor_code_execution_tool_result",
+                                        "web_search_tool_result", "web_fetch_tool_result"};
     const cJSON *content = check_item(block, "content");
     const char *inner = check_text(content, "type");
     char error[80];
@@ -149,6 +195,11 @@ static inline void check_result(struct checker *c, const char *type, const cJSON
     (void)snprintf(error, sizeof error, "%s_error", type);
     if (check_is(inner, error)) {
         check_that(c, check_has_text(content, "error_code"), "an error without error_code");
+        if (check_is_ours(block) && strncmp(type, "web_", 4) == 0) {
+            check_web_code(c, type, check_text(content, "error_code"));
+            check_that(c, check_has_text(check_item(block, "caller"), "type"),
+                       "an error of the web without caller");
+        }
         check_that(c,
                    strncmp(type, "text_editor", 11) != 0 ||
                        check_item(content, "error_message") != NULL,
@@ -177,19 +228,6 @@ static inline bool check_is_empty_object(const cJSON *item)
     return cJSON_IsObject(item) && item->child == NULL;
 }
 
-/* A mark of ours and 32 digits: upstreams that say "srvtoolu_sg" do not count. */
-static inline bool check_is_our_id(const char *id)
-{
-    return id != NULL && strncmp(id, "srvtoolu_sg", 11) == 0 && strlen(id) == 43 &&
-           strspn(id + 11, "0123456789abcdef") == 32;
-}
-
-static inline bool check_is_ours(const cJSON *block)
-{
-    return check_is_our_id(check_text(block, "id")) ||
-           check_is_our_id(check_text(block, "tool_use_id"));
-}
-
 static inline bool check_is_call(const char *type)
 {
     return strcmp(type, "tool_use") == 0 || strcmp(type, "server_tool_use") == 0;
@@ -208,6 +246,12 @@ static inline void check_block(struct checker *c, const cJSON *block, bool strea
         const char *text = check_text(block, "text");
         check_that(c, text != NULL, "a text block without text");
         check_that(c, !streamed || check_is(text, ""), "text in the start of its block");
+        const cJSON *citation;
+        cJSON_ArrayForEach(citation, check_item(block, "citations"))
+        {
+            check_that(c, !streamed, "citations in the start of their block");
+            check_citation(c, citation);
+        }
     } else if (strcmp(type, "thinking") == 0) {
         const char *text = check_text(block, "thinking");
         check_that(c, text != NULL, "a thinking block without thinking");
@@ -268,6 +312,21 @@ static inline void check_input_piece(struct checker *c, const char *piece)
     buf_puts(&c->input, piece);
 }
 
+static inline void check_cited(struct checker *c, const cJSON *citation)
+{
+    cJSON *citations = cJSON_GetObjectItemCaseSensitive(c->open, "citations");
+    bool is_ours = check_is(check_text(citation, "encrypted_index"), "");
+    check_that(c, cJSON_IsObject(citation), "no citation");
+    check_that(c, !is_ours || cJSON_IsArray(citations),
+               "a cited text that began without citations");
+    check_citation(c, citation);
+    if (!cJSON_IsArray(citations)) {
+        cJSON_DeleteItemFromObjectCaseSensitive(c->open, "citations");
+        citations = cJSON_AddArrayToObject(c->open, "citations");
+    }
+    cJSON_AddItemToArray(citations, cJSON_Duplicate(citation, true));
+}
+
 static inline void check_delta(struct checker *c, const cJSON *event)
 {
     const cJSON *delta = check_item(event, "delta");
@@ -299,7 +358,7 @@ static inline void check_delta(struct checker *c, const cJSON *event)
                check_that(c, signature != NULL, "no signature")) {
         check_grow(c, "signature", signature);
     } else if (strcmp(type, "citations_delta") == 0 && of_text) {
-        check_that(c, cJSON_IsObject(check_item(delta, "citation")), "no citation");
+        check_cited(c, check_item(delta, "citation"));
     } else if (strcmp(type, "input_json_delta") == 0 && of_call &&
                check_that(c, json != NULL, "no partial_json")) {
         check_input_piece(c, json);

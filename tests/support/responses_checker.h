@@ -6,7 +6,10 @@
  *     response's id, created_at and model never change; every response object has all keys;
  *   - indexes are 0..n-1 in the order of `added`; ids are not empty, never reused, never changed; `item_id` is the item's;
  *   - events fit the type of their item; content parts open before their deltas, in order, and close with the text that
- *     their deltas gave; code and arguments likewise; every item that opens closes, with its type and its container;
+ *     their deltas gave and the annotations that were added; code and arguments likewise; every item that opens closes, with
+ *     its type and its container;
+ *   - an annotation that cites a URL comes behind the text that it covers; a search runs, then has an action, with all its
+ *     events in order where it is completed;
  *   - the final `output` is the items as they were closed.
  * What the stream said is returned for the test to look at. */
 #ifndef TESTS_SUPPORT_RESPONSES_CHECKER_H
@@ -26,7 +29,7 @@ struct checked_part {
     char list; /* 'c' or 's' */
     struct buf text;
     bool is_open, is_told;
-    int annotations;
+    cJSON *annotations; /* that were added */
 };
 
 struct checked_item {
@@ -36,6 +39,7 @@ struct checked_item {
     int parts_count;
     struct buf code, arguments; /* of the deltas */
     bool code_told, arguments_told;
+    int searched; /* events of a search so far */
 };
 
 struct checked {
@@ -70,6 +74,7 @@ static inline void checked_clear(struct checked *c)
         buf_clear(&item->arguments);
         for (int k = 0; k < item->parts_count; k++) {
             buf_clear(&item->parts[k].text);
+            cJSON_Delete(item->parts[k].annotations);
         }
     }
     cJSON_Delete(c->created);
@@ -96,6 +101,56 @@ static inline bool json_has(const cJSON *object, const char *name)
     return cJSON_GetObjectItemCaseSensitive(object, name) != NULL;
 }
 
+/* Code points of a text. */
+static inline int checked_characters(const char *text)
+{
+    int count = 0;
+    for (; *text != '\0'; text++) {
+        count += (*text & 0xC0) != 0x80;
+    }
+    return count;
+}
+
+/* `text`: what of it the client has. */
+static inline void check_citation(const cJSON *annotation, const char *text)
+{
+    CHECK_EVENT(json_str(annotation, "type") != NULL, annotation);
+    if (strcmp(json_str(annotation, "type"), "url_citation") != 0) {
+        return;
+    }
+    CHECK_EVENT(cJSON_GetArraySize(annotation) == 5, annotation);
+    CHECK_EVENT(json_str(annotation, "title") != NULL, annotation);
+    CHECK_EVENT(json_str(annotation, "url") != NULL && json_str(annotation, "url")[0] != '\0',
+                annotation);
+    int start = json_num(annotation, "start_index"), end = json_num(annotation, "end_index");
+    CHECK_EVENT(start >= 0 && start < end && end <= checked_characters(text), annotation);
+}
+
+/* A search: without an action while it runs. */
+static inline void check_search_shape(const cJSON *item)
+{
+    const cJSON *action = cJSON_GetObjectItem(item, "action"), *element;
+    const char *status = json_str(item, "status");
+    CHECK_EVENT(status != NULL, item);
+    bool runs = strcmp(status, "in_progress") == 0 || strcmp(status, "searching") == 0;
+    bool has_ended = strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0;
+    CHECK_EVENT(runs || has_ended, item);
+    CHECK_EVENT(cJSON_IsObject(action) ? has_ended : runs && action == NULL, item);
+    if (action == NULL || strcmp(json_str(action, "type"), "search") != 0) {
+        return;
+    }
+    CHECK_EVENT(json_str(action, "query") != NULL, item);
+    cJSON_ArrayForEach(element, cJSON_GetObjectItem(action, "queries"))
+    {
+        CHECK_EVENT(cJSON_IsString(element) && element->valuestring[0] != '\0', item);
+    }
+    cJSON_ArrayForEach(element, cJSON_GetObjectItem(action, "sources"))
+    {
+        CHECK_EVENT(strcmp(json_str(element, "type"), "url") == 0, item);
+        CHECK_EVENT(json_str(element, "url") != NULL, item);
+    }
+}
+
 /* An item in its place in `output`, in `added` or in `done`: what clients ask of each type. */
 static inline void check_item_shape(const cJSON *item)
 {
@@ -116,13 +171,20 @@ static inline void check_item_shape(const cJSON *item)
             CHECK_EVENT(kind != NULL, item);
             if (strcmp(kind, "output_text") == 0) {
                 CHECK_EVENT(json_str(part, "text") != NULL, item);
-                CHECK_EVENT(cJSON_IsArray(cJSON_GetObjectItem(part, "annotations")), item);
+                const cJSON *list = cJSON_GetObjectItem(part, "annotations"), *annotation;
+                CHECK_EVENT(cJSON_IsArray(list), item);
+                cJSON_ArrayForEach(annotation, list)
+                {
+                    check_citation(annotation, json_str(part, "text"));
+                }
             }
         }
     } else if (strcmp(type, "function_call") == 0) {
         CHECK_EVENT(json_str(item, "arguments") != NULL, item);
         CHECK_EVENT(json_str(item, "name") != NULL, item);
         CHECK_EVENT(json_str(item, "call_id") != NULL, item);
+    } else if (strcmp(type, "web_search_call") == 0) {
+        check_search_shape(item);
     } else if (strcmp(type, "code_interpreter_call") == 0) {
         const cJSON *outputs = cJSON_GetObjectItem(item, "outputs"), *output;
         CHECK_EVENT(json_str(item, "code") != NULL, item);
@@ -281,6 +343,10 @@ static inline void check_done(struct checked *c, const cJSON *event)
         CHECK_EVENT(
             strcmp(json_str(item->added, "container_id"), json_str(object, "container_id")) == 0,
             event);
+    } else if (strncmp(item->id, "ws_sg", 5) == 0) {
+        CHECK_EVENT(item->searched == (strcmp(status, "completed") == 0 ? 3 : item->searched),
+                    event);
+        CHECK_EVENT(item->searched < 3 || strcmp(status, "completed") == 0, event);
     } else if (strcmp(item->type, "message") == 0) {
         const cJSON *part;
         int i = 0;
@@ -328,6 +394,10 @@ static inline void check_part_event(struct checked *c, const cJSON *event, bool 
     }
     if (is_done) {
         struct checked_part *part = check_part_of(item, event, is_summary);
+        CHECK_EVENT(
+            part->annotations == NULL ||
+                cJSON_Compare(part->annotations, cJSON_GetObjectItem(object, "annotations"), true),
+            event);
         CHECK_EVENT(part->is_open, event);
         CHECK_EVENT(text == NULL || (part->is_told && strcmp(part->text.data, text) == 0), event);
         part->is_open = false;
@@ -384,9 +454,14 @@ static inline void check_annotation(struct checked *c, const cJSON *event)
 {
     struct checked_item *item = check_sub_event(c, event, "message");
     struct checked_part *part = check_part_of(item, event, false);
-    CHECK_EVENT(json_num(event, "annotation_index") == part->annotations, event);
-    CHECK_EVENT(cJSON_IsObject(cJSON_GetObjectItem(event, "annotation")), event);
-    part->annotations++;
+    const cJSON *annotation = cJSON_GetObjectItem(event, "annotation");
+    part->annotations = part->annotations == NULL ? cJSON_CreateArray() : part->annotations;
+    CHECK_EVENT(json_num(event, "annotation_index") == cJSON_GetArraySize(part->annotations),
+                event);
+    CHECK_EVENT(cJSON_IsObject(annotation), event);
+    CHECK_EVENT(part->is_open && !part->is_told, event);
+    check_citation(annotation, part->text.data);
+    cJSON_AddItemToArray(part->annotations, cJSON_Duplicate(annotation, true));
 }
 
 static inline void check_error(struct checked *c, const cJSON *event)
@@ -399,6 +474,15 @@ static inline void check_error(struct checked *c, const cJSON *event)
     CHECK_EVENT(cJSON_IsObject(error), event);
     CHECK_EVENT(strcmp(json_str(error, "message"), json_str(event, "message")) == 0, event);
     CHECK_EVENT(json_str(error, "type") != NULL, event);
+}
+
+/* What runs tells each of its steps once, in this order. */
+static inline void check_search_event(struct checked_item *item, const cJSON *event,
+                                      const char *step)
+{
+    static const char *const steps[] = {"in_progress", "searching", "completed"};
+    CHECK_EVENT(item->searched < 3 && strcmp(step, steps[item->searched]) == 0, event);
+    item->searched++;
 }
 
 static inline bool check_kinds(struct checked *c, const cJSON *event, const char *what)
@@ -418,6 +502,9 @@ static inline bool check_kinds(struct checked *c, const cJSON *event, const char
             size_t len = (size_t)(strchr(what, '.') - what);
             struct checked_item *item = check_sub_event(c, event, NULL);
             CHECK_EVENT(strlen(item->type) == len && strncmp(item->type, what, len) == 0, event);
+            if (strncmp(item->id, "ws_sg", 5) == 0) {
+                check_search_event(item, event, what + len + 1);
+            }
             return true;
         }
     }

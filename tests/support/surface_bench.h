@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BENCH_OFFERS_MAX = 4 };
+enum { BENCH_OFFERS_MAX = 5 };
 
 /* Parameters that are one text. */
 #define SCHEMA(property)                                                                          \

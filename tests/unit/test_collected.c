@@ -70,6 +70,8 @@ static void a_status_tells_how_the_call_ended(void)
                   "{\"state\":\"failed\",\"reason\":\"not_found\"}");
     EXPECT_RESULT(false, SURFACE_CALL_FAILED, SURFACE_REASON_INVALID, 0,
                   "{\"state\":\"failed\",\"reason\":\"invalid\"}");
+    EXPECT_RESULT(false, SURFACE_CALL_FAILED, SURFACE_REASON_TOO_LONG, 0,
+                  "{\"state\":\"invalid\",\"reason\":\"too_long\"}");
     EXPECT_RESULT(false, SURFACE_CALL_FAILED, SURFACE_REASON_INVALID, 0, "{\"state\":\"invalid\"}");
     EXPECT_RESULT(false, SURFACE_CALL_FAILED, SURFACE_REASON_NONE, 0,
                   "{\"state\":\"failed\",\"reason\":\"of its own\"}");

@@ -34,6 +34,9 @@ static void c024_dated_types_of_hosted_tools_become_plain_tools(void)
     expect_tools(SEARCH_TOOL "," SHELL_TOOL,
                  SEARCH_DEFINITION "," SHELL_DEFINITION "," EDITOR_DEFINITION);
     expect_tools("{\"type\":\"web_search_preview_2025\"}", SEARCH_DEFINITION);
+    expect_tools("{\"type\":\"web_search\"}", SEARCH_DEFINITION);
+    expect_tools(FETCH_TOOL "," SEARCH_TOOL, FETCH_DEFINITION "," SEARCH_DEFINITION);
+    expect_tools("{\"type\":\"web_fetch_29991231\"}", FETCH_DEFINITION);
     expect_tools("{\"type\":\"code_interpreter\"}", PYTHON_DEFINITION);
 }
 
@@ -158,15 +161,16 @@ static void looks_for_finds_named_tools_and_what_we_made(void)
     CU_ASSERT_FALSE(bench_looks_for(&none, cases[0].body));
 }
 
-static void always_offers_python_alone(void)
+static void always_offers_python_and_the_search_alone(void)
 {
     BENCH_CLEANUP struct bench b = bench_new(0);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < b.offers_count; i++) {
         b.offers[i].always = true;
     }
     CU_ASSERT_TRUE(bench_looks_for(&b, HEAD USER "}"));
     bench_open(&b, HEAD USER "}");
-    expect_text(bench_request(&b), HEAD USER ",\"tools\":[" PYTHON_DEFINITION "]}");
+    expect_text(bench_request(&b),
+                HEAD USER ",\"tools\":[" PYTHON_DEFINITION "," SEARCH_DEFINITION "]}");
     CU_ASSERT_FALSE(bench_looks_for(&b, HEAD USER ",\"tool_choice\":{\"type\":\"none\"}}"));
     bench_clear(&b);
     b = bench_new(0);
@@ -443,7 +447,7 @@ static const struct test tests[] = {
     TEST(versions_that_cannot_be_are_refused),
     TEST(types_that_nobody_answers_are_the_upstreams_to_judge),
     TEST(looks_for_finds_named_tools_and_what_we_made),
-    TEST(always_offers_python_alone),
+    TEST(always_offers_python_and_the_search_alone),
     TEST(an_offer_without_a_kind_is_there_too),
     TEST(a_clients_own_tool_of_our_name_keeps_it),
     TEST(c021_c019_a_forced_hosted_tool_is_translated_and_free_after_a_call),

@@ -209,7 +209,7 @@ static void c017_c032_searches_are_shown_and_counted(void)
                 "{\"type\":\"web_search_tool_result\",\"tool_use_id\":"
                 "\"srvtoolu_sg00000000000000000000000000000000\",\"content\":[{\"type\":"
                 "\"web_search_result\",\"title\":\"A\",\"url\":\"https://a.test/x\","
-                "\"encrypted_content\":\"\",\"page_age\":\"2 days\"},{\"type\":"
+                "\"encrypted_content\":\"sandgate:s\",\"page_age\":\"2 days\"},{\"type\":"
                 "\"web_search_result\",\"title\":\"B\",\"url\":\"https://b.test/y\","
                 "\"encrypted_content\":\"\",\"page_age\":null}],\"caller\":{\"type\":\"direct\"}}");
     expect_part(b.out.data, "\"usage\":{\"output_tokens\":70,\"input_tokens\":280,"

@@ -40,11 +40,13 @@ static void the_limit_that_is_in_the_way_is_named(void)
     CU_ASSERT_STRING_EQUAL(err.message,
                            "The client allows 3 searches in this request, and they are used up: "
                            "answer with what you have.");
+    CU_ASSERT_STRING_EQUAL(err.reason, "max_uses");
     CU_ASSERT_EQUAL(search_is_allowed(0, 0, 0, &err), SG_E_LIMIT);
     CU_ASSERT_EQUAL(search_is_allowed(2, 3, 2, &err), SG_E_LIMIT);
     CU_ASSERT_STRING_EQUAL(
         err.message,
         "A request may search 2 times, and that is used up: answer with what you have.");
+    CU_ASSERT_STRING_EQUAL(err.reason, "");
 }
 
 static int64_t ask(size_t search, const char *identity, int64_t now_ms)

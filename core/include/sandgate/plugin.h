@@ -20,7 +20,7 @@
  *   1.0  the first.
  *   1.1  sg->identity(), the state "output" of a run.
  *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the state "restarted" of a run;
- *        sg->tool_options(), freshness of a query.
+ *        sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -92,9 +92,10 @@ enum sg_out {
      * note is for the model.
      * Of a tool's call(), the last one: {"state": "completed" | "failed" | "invalid", "reason": "…", "code": N}. Invalid:
      * the arguments were wrong, and nothing was done. The reason of the other two, where it is one of these: "timeout",
-     * "limit", "unavailable", "invalid" (the input does not fit), "not_found" (a file). The code: what a program
-     * returned, not 0 where code raised. All but the state may be left out, and so may the status of a call that went
-     * well. */
+     * "limit", "unavailable", "invalid" (the input does not fit), "not_found" (a file); of both that and invalid
+     * "too_long" (1.2: a query, a URL). Whether a limit was the client's own (max_uses) the core knows itself. The code:
+     * what a program returned, not 0 where code raised. All but the state may be left out, and so may the status of a
+     * call that went well. */
     SG_OUT_STATUS = 9,
     SG_OUT_MODEL = 10, /* tool call: what the model is told; several are joined */
     SG_OUT_EXCEPTION =

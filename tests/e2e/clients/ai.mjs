@@ -24,6 +24,16 @@ const apis = {
         name: 'code_interpreter',
         check(output) { assert.deepEqual(output.outputs, [{ type: 'logs', logs: '42\n' }]); },
     },
+    responses_search: {
+        model: openai.responses('mock'),
+        tools: { web_search: openai.tools.webSearch({ searchContextSize: 'low', filters: { allowedDomains: ['sqlite.org'] } }) },
+        name: 'web_search',
+        check(output, sources) {
+            assert.deepEqual([output.action.type, output.action.query], ['search', 'learn sql']);
+            assert.deepEqual(output.sources.map((source) => source.url), ['https://sqlite.org/', 'https://sqlite.org/docs.html']);
+            assert.deepEqual(sources.map(({ sourceType, url, title }) => [sourceType, url, title]), [['url', 'https://sqlite.org/', 'SQLite']]);
+        },
+    },
     messages: {
         model: anthropic('mock'),
         tools: { code_execution: anthropic.tools.codeExecution_20250522() },
@@ -37,6 +47,16 @@ const apis = {
         prompt: 'Run this shell command: echo hello',
         check(output) { assert.deepEqual([output.type, output.stdout], ['bash_code_execution_result', 'hello\n']); },
     },
+    search: {
+        model: anthropic('mock'),
+        tools: { web_search: anthropic.tools.webSearch_20250305({ maxUses: 3 }) },
+        name: 'web_search',
+        prompt: 'What is SQLite?',
+        check(output) {
+            assert.deepEqual(output.map(({ type, url, title, pageAge }) => [type, url, title, pageAge]),
+                [['web_search_result', 'https://sqlite.org/', 'SQLite', '2024-05-23']]);
+        },
+    },
     chat: { model: openai.chat('mock'), tools: {} },
 };
 
@@ -45,7 +65,7 @@ function checkRun(api, result) {
     assert.deepEqual(calls.map((call) => [call.toolName, call.invalid]), [[api.name, undefined]]);
     const results = result.toolResults.filter((one) => one.providerExecuted);
     assert.equal(results.length, 1);
-    api.check(results[0].output);
+    api.check(results[0].output, result.sources);
     assert.match(result.text, /42|hello/);
     assert.equal(result.finishReason, 'stop');
     assert.ok(result.usage.inputTokens > 0 && result.usage.outputTokens > 0);
@@ -58,14 +78,22 @@ async function streamed(options) {
     const result = streamText({ ...options, onError: ({ error }) => errors.push(error) });
     await result.consumeStream();
     assert.deepEqual(errors, []);
-    const { toolCalls, toolResults, text, finishReason, usage, response, steps } = result;
+    const { toolCalls, toolResults, text, finishReason, usage, response, steps, sources } = result;
     return {
         toolCalls: await toolCalls, toolResults: await toolResults, text: await text, finishReason: await finishReason,
-        usage: await usage, response: await response, steps: await steps,
+        usage: await usage, response: await response, steps: await steps, sources: await sources,
     };
 }
 
 const parts = {
+    // Sources are the hits, and again the one that the text names.
+    async sources(api) {
+        for (const result of [await generateText(optionsOf(api)), await streamed(optionsOf(api))]) {
+            assert.deepEqual(result.sources.map((source) => [source.url, source.title]), Array(2).fill(['https://sqlite.org/', 'SQLite']));
+            assert.equal(result.sources[1].providerMetadata.anthropic.citedText, 'A small database.');
+        }
+    },
+
     async whole(api) { checkRun(api, await generateText(optionsOf(api))); },
 
     async stream(api) { checkRun(api, await streamed(optionsOf(api))); },

@@ -20,7 +20,43 @@ const getStock = {
     },
 };
 
+const searching = { tools: [], web_search_options: { search_context_size: 'low' } };
+
+// A page's number and its URL, as characters are counted.
+function checkCited(message) {
+    assert.deepEqual(message.annotations.map(({ type, url_citation: at }) => [
+        type, at.title, at.url, [...message.content].slice(at.start_index, at.end_index).join(''),
+    ]), ['[1]', 'https://weather.test/lyon'].map((part) => ['url_citation', 'Weather', 'https://weather.test/lyon', part]));
+}
+
 const parts = {
+    async cited() {
+        const answer = await client.chat.completions.create(ask(searching));
+        checkCited(answer.choices[0].message);
+    },
+
+    async cited_stream() {
+        const stream = client.chat.completions.stream(ask(searching));
+        const answer = await stream.finalChatCompletion();
+        checkCited(answer.choices[0].message);
+        assert.equal(answer.choices[0].finish_reason, 'stop');
+    },
+
+    // This client checks each field of an annotation. It names no hosted tool on chat: the gateway offers the search always.
+    async cited_ai() {
+        const clients = createRequire(`${process.env.CLIENTS}/x.js`);
+        const { generateText, streamText } = clients('ai');
+        const model = clients('@ai-sdk/openai').createOpenAI({ baseURL: `${process.env.GATEWAY}/v1`, apiKey: 'none' }).chat('mock');
+        const options = { model, prompt: 'Weather in Lyon?', maxRetries: 0 };
+        const errors = [];
+        const streamed = streamText({ ...options, onError: ({ error }) => errors.push(error) });
+        for (const sources of [(await generateText(options)).sources, await streamed.sources]) {
+            assert.deepEqual(sources.map((source) => [source.sourceType, source.title, source.url]),
+                Array(2).fill(['url', 'Weather', 'https://weather.test/lyon']));
+        }
+        assert.deepEqual(errors, []);
+    },
+
     async whole() {
         const answer = await client.chat.completions.create(ask({ metadata: { session_id: 'node' } }));
         assert.match(answer.choices[0].message.content, /42/);

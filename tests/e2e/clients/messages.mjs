@@ -28,6 +28,30 @@ function checkRun(message, kind = 'code_execution', stdout = '42\n') {
     return use;
 }
 
+const searching = (more) => ask({
+    messages: [{ role: 'user', content: 'What is SQLite?' }],
+    tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 1 }], ...more,
+});
+
+function checkSearch(message) {
+    const [use, result, refused, error, text] = message.content;
+    assert.deepEqual([use.type, use.name, use.input], ['server_tool_use', 'web_search', { query: 'sql' }]);
+    assert.deepEqual([refused.type, refused.input], ['server_tool_use', { query: 'more' }]);
+    assert.deepEqual([result.type, result.tool_use_id], ['web_search_tool_result', use.id]);
+    assert.deepEqual(result.content.map(({ type, url, title, page_age }) => [type, url, title, page_age]),
+        [['web_search_result', 'https://sqlite.org/', 'SQLite', '2024-05-23']]);
+    assert.deepEqual([error.tool_use_id, error.content.error_code], [refused.id, 'max_uses_exceeded']);
+    assert.equal(text.text, 'A database: https://sqlite.org/.');
+    assert.deepEqual(text.citations.map(({ type, url, title, cited_text }) => [type, url, title, cited_text]),
+        [['web_search_result_location', 'https://sqlite.org/', 'SQLite', 'A small database.']]);
+    assert.equal(message.usage.server_tool_use.web_search_requests, 1);
+}
+
+async function searchAgain(message) {
+    const messages = [...searching().messages, { role: 'assistant', content: message.content }, { role: 'user', content: 'Where?' }];
+    assert.equal(textOf(await client.messages.create(searching({ messages }))), 'There.');
+}
+
 function checkWhole(message) {
     assert.deepEqual(checkRun(message).input, { code: 'print(6 * 7)' });
     assert.match(textOf(message), /42/);
@@ -55,6 +79,34 @@ const parts = {
 
     async accumulate() {
         checkWhole(await client.messages.stream(ask()).finalMessage());
+    },
+
+    async search() {
+        const message = await client.messages.create(searching());
+        checkSearch(message);
+        await searchAgain(message);
+    },
+
+    async search_stream() {
+        const stream = client.messages.stream(searching()), cited = [];
+        stream.on('citation', (citation) => cited.push(citation.url));
+        const message = await stream.finalMessage();
+        checkSearch(message);
+        assert.deepEqual(cited, ['https://sqlite.org/']);
+        await searchAgain(message);
+    },
+
+    async search_beta() {
+        checkSearch(await client.beta.messages.stream(searching()).finalMessage());
+    },
+
+    async fetch() {
+        const tools = [{ type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 2 }];
+        const message = await client.messages.stream(searching({ tools })).finalMessage();
+        const [use, result] = message.content;
+        assert.deepEqual([use.name, use.input], ['web_fetch', { url: 'https://sqlite.org/' }]);
+        assert.deepEqual([result.type, result.content],
+            ['web_fetch_tool_result', { type: 'web_fetch_tool_result_error', error_code: 'unavailable' }]);
     },
 
     async shell() {

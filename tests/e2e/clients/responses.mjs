@@ -37,7 +37,46 @@ function checkRun(response, logs = '42\n') {
     return calls[0];
 }
 
+const askSearch = (more) => ({
+    model: 'mock',
+    input: 'How many pages?',
+    tools: [{ type: 'web_search', search_context_size: 'low', user_location: { type: 'approximate', country: 'NL' } }],
+    include: ['web_search_call.action.sources'],
+    ...more,
+});
+
+function checkSearch(response) {
+    const [search, message] = response.output;
+    assert.deepEqual([search.type, search.status], ['web_search_call', 'completed']);
+    assert.deepEqual(search.action, {
+        type: 'search',
+        query: 'learn sql',
+        queries: ['learn sql'],
+        sources: [{ type: 'url', url: 'https://sqlite.org/' }, { type: 'url', url: 'https://sqlite.org/docs.html' }],
+    });
+    const { text, annotations } = message.content[0];
+    assert.equal(annotations.length, 1);
+    const { start_index: start, end_index: end, ...cited } = annotations[0];
+    assert.deepEqual(cited, { type: 'url_citation', title: 'SQLite', url: 'https://sqlite.org/' });
+    assert.equal([...text].slice(start, end).join(''), '([SQLite](https://sqlite.org/))');
+}
+
 const parts = {
+    async search() { checkSearch(await client.responses.create(askSearch())); },
+
+    async search_stream() {
+        const stream = await client.responses.create(askSearch({ stream: true }));
+        const events = [];
+        for await (const event of stream) events.push(event);
+        const types = events.map((event) => event.type).filter((type) => type.startsWith('response.web_search_call'));
+        assert.deepEqual(types, ['in_progress', 'searching', 'completed'].map((step) => `response.web_search_call.${step}`));
+        const added = events.filter((event) => event.type === 'response.output_text.annotation.added');
+        assert.deepEqual(added.map((event) => [event.annotation_index, event.annotation.url]), [[0, 'https://sqlite.org/']]);
+        checkSearch(events.at(-1).response);
+    },
+
+    async search_accumulate() { checkSearch(await client.responses.stream(askSearch()).finalResponse()); },
+
     async whole() {
         const response = await client.responses.create(ask());
         checkRun(response);
