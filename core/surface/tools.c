@@ -242,8 +242,10 @@ static struct str name_trim(struct str name)
 static struct str name_bare(struct str name)
 {
     struct str bare = name_trim(name);
-    size_t prefix = str_starts(bare, FUNCTIONS) ? FUNCTIONS.len : 0;
-    return name_trim((struct str){bare.data + prefix, bare.len - prefix});
+    struct str prefix = FUNCTIONS;
+    return str_starts(bare, prefix)
+               ? name_trim((struct str){bare.data + prefix.len, bare.len - prefix.len})
+               : bare;
 }
 
 int tools_offer_of(const struct tool_set *set, struct str name)
