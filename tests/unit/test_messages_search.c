@@ -360,6 +360,9 @@ static void what_was_found_is_told_again_with_its_excerpts(void)
                "2. B\\n   URL: https://b.test/y\\n"));
     expect_told("[]", "The search found no pages.");
     expect_told("[3,null]", "The search found no pages.");
+    expect_told("\"text\"", "[no output]");
+    expect_told("null", "[no output]");
+    expect_told("{}", "[no output]");
     expect_told("{\"type\":\"web_search_tool_result_error\",\"error_code\":\"max_uses_exceeded\"}",
                 "[limit reached: the call was not run]");
     expect_told("{\"type\":\"web_search_tool_result_error\",\"error_code\":\"query_too_long\"}",
