@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 128 };
+enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256 };
 
 struct heard_call {
     bool has_index;
-    int64_t index; /* the upstream's */
-    struct str id; /* the upstream's, or made here */
-    bool is_made;
+    int64_t index;       /* the upstream's */
+    struct str id, name; /* the upstream's; an id may be made here */
+    bool is_made, is_custom;
+    bool is_told;       /* it has begun: its name is whole */
     bool has_arguments; /* some have come */
 };
 
@@ -77,7 +78,7 @@ static void usage_take(struct hearing *h, struct arena *scratch, const struct js
 static int text_say(struct hearing *h, enum said_kind kind, struct str text, struct str logprobs,
                     struct sg_error *err)
 {
-    if (text.len == 0) {
+    if (text.len == 0 && logprobs.len == 0) { /* half a character has logprobs and no text yet */
         return SG_OK;
     }
     h->has_text = true;
@@ -115,38 +116,89 @@ static int text_take(struct hearing *h, struct arena *scratch, enum said_kind ki
 
 /* ---- calls ---- */
 
-/* The call that a piece belongs to: by its index; where there is none, by its id; a piece with neither goes on with the last.
- * An id that is another one than that of the index begins a call: some servers number all of them 0. */
-static size_t call_find(const struct hearing *h, bool has_index, int64_t index, struct str id)
+struct piece { /* of a call */
+    bool has_index, is_custom;
+    int64_t index;
+    struct str id, name;
+    const struct json_member *arguments;
+};
+
+/* Does the piece go on with this call? An id that is another one than that of the index begins a call: some servers number
+ * all of them 0. So does another name behind arguments, where there are no ids. */
+static bool goes_on(const struct heard_call *call, const struct piece *piece, bool is_last)
+{
+    bool is_known = call->id.len > 0 && !call->is_made;
+    bool is_same_id = piece->id.len > 0 && is_known && str_eq(call->id, piece->id);
+    if ((piece->id.len > 0 && is_known && !is_same_id) ||
+        (piece->has_index && call->has_index && call->index != piece->index)) {
+        return false;
+    }
+    bool begins = piece->name.len > 0 && call->has_arguments && !is_same_id &&
+                  !(piece->has_index && str_eq(call->name, piece->name));
+    return !begins && (piece->has_index || is_same_id || is_last);
+}
+
+/* The call that a piece belongs to: by its index; where there is none, by its id; a piece with neither goes on with the
+ * last. */
+static size_t call_find(const struct hearing *h, const struct piece *piece)
 {
     for (size_t i = h->calls_count; i > 0; i--) {
-        const struct heard_call *call = &h->calls[i - 1];
-        bool is_same_id = id.len == 0 || call->is_made || str_eq(call->id, id);
-        bool is_same_place = has_index && call->has_index ? call->index == index : true;
-        if (is_same_id && is_same_place && (has_index || id.len > 0 || i == h->calls_count)) {
+        if (goes_on(&h->calls[i - 1], piece, i == h->calls_count)) {
             return i - 1;
         }
     }
     return h->calls_count;
 }
 
-static int call_begin(struct hearing *h, struct str id, struct str name, bool is_custom,
-                      struct sg_error *err)
+static int call_tell(struct hearing *h, size_t index, struct sg_error *err)
 {
-    struct heard_call *call = &h->calls[h->calls_count - 1];
-    char made[64];
-    call->is_made = id.len == 0;
-    if (call->is_made) {
-        snprintf(made, sizeof made, "call_%.40s_%zu", h->id, h->calls_count);
-        id = str_of(made);
+    struct heard_call *call = &h->calls[index];
+    if (call->is_told) {
+        return SG_OK;
     }
-    call->id = (struct str){check_alloc(arena_copy(h->arena, id)), id.len};
+    call->is_told = true;
+    if (call->id.len == 0) {
+        call->is_made = true;
+        call->id = str_of(arena_printf(h->arena, "call_%.40s_%zu", h->id, index + 1));
+    }
     struct said said = {.kind = SAID_CALL,
-                        .call = h->calls_count - 1,
+                        .call = index,
                         .id = call->id,
-                        .name = name,
-                        .is_custom = is_custom};
+                        .name = call->name,
+                        .is_custom = call->is_custom};
     return say(h, &said, err);
+}
+
+/* Those before begin before. */
+static int calls_tell(struct hearing *h, size_t count, struct sg_error *err)
+{
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < count; i++) {
+        code = call_tell(h, i, err);
+    }
+    return code;
+}
+
+/* Id and name may come late, and a name in pieces; some servers say all of it in every piece. Once arguments have come
+ * both are whole. */
+static void call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece)
+{
+    size_t len = call->name.len + piece->name.len;
+    if (call->is_told) {
+        return;
+    }
+    call->is_custom = call->is_custom || piece->is_custom;
+    if (call->id.len == 0 && piece->id.len > 0) {
+        call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
+    }
+    if (piece->name.len > 0 && len <= NAME_BYTES_MAX && !str_eq(call->name, piece->name)) {
+        char *name = check_alloc(arena_alloc(h->arena, len));
+        if (call->name.len > 0) {
+            memcpy(name, call->name.data, call->name.len);
+        }
+        memcpy(name + call->name.len, piece->name.data, piece->name.len);
+        call->name = (struct str){name, len};
+    }
 }
 
 /* Text; or an object, which is the whole. */
@@ -162,18 +214,29 @@ static int arguments_say(struct hearing *h, struct arena *scratch, size_t call,
         return SG_OK;
     }
     h->calls[call].has_arguments = true;
-    return say(h, &(struct said){.kind = SAID_ARGUMENTS, .call = call, .text = text}, err);
+    int code = calls_tell(h, call + 1, err);
+    return code == SG_OK
+               ? say(h, &(struct said){.kind = SAID_ARGUMENTS, .call = call, .text = text}, err)
+               : code;
 }
 
-static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
-                     int64_t place, bool is_whole, struct sg_error *err)
+/* Some servers write numbers as text. */
+static bool index_read(struct arena *scratch, const struct json_member *members, size_t count,
+                       int64_t *ret)
+{
+    int64_t index = -1;
+    said_count_read(scratch, members, count, "index", &index);
+    if (index >= 0) {
+        *ret = index;
+    }
+    return index >= 0;
+}
+
+static int piece_read(struct arena *scratch, struct json_value value, struct piece *ret,
+                      struct sg_error *err)
 {
     struct json_member *members, *inner = NULL;
     size_t count, inner_count = 0;
-    int64_t index = place;
-    if (value.type != JSON_OBJECT) {
-        return SG_OK;
-    }
     int code = json_members(value, "a call", scratch, &members, &count, err);
     if (code != SG_OK) {
         return not_understood(err);
@@ -181,29 +244,44 @@ static int call_take(struct hearing *h, struct arena *scratch, struct json_value
     const struct json_member *custom = json_find_type(members, count, "custom", JSON_OBJECT);
     const struct json_member *function =
         custom != NULL ? custom : json_find_type(members, count, "function", JSON_OBJECT);
-    const struct json_member *number = json_find_type(members, count, "index", JSON_NUMBER);
-    bool has_index = is_whole || (number != NULL && json_int_of(number->value, &index));
-    index = is_whole ? place : index;
     if (function != NULL &&
         json_members(function->value, "a call", scratch, &inner, &inner_count, err) != SG_OK) {
         return not_understood(err);
     }
-    struct str id = json_find_text(members, count, "id", scratch);
-    struct str name = json_find_text(inner, inner_count, "name", scratch);
-    size_t call = call_find(h, has_index, index, id);
+    *ret = (struct piece){.is_custom = custom != NULL,
+                          .id = json_find_text(members, count, "id", scratch),
+                          .name = json_find_text(inner, inner_count, "name", scratch)};
+    ret->has_index = index_read(scratch, members, count, &ret->index);
+    ret->arguments = json_find(inner, inner_count, custom != NULL ? "input" : "arguments");
+    return SG_OK;
+}
+
+static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
+                     int64_t place, bool is_whole, struct sg_error *err)
+{
+    struct piece piece;
+    if (value.type != JSON_OBJECT) {
+        return SG_OK;
+    }
+    int code = piece_read(scratch, value, &piece, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    if (is_whole) {
+        piece.has_index = true;
+        piece.index = place;
+    }
+    size_t call = call_find(h, &piece);
     if (call == h->calls_count) {
         if (call == CALLS_MAX) {
             return error_set(err, SG_E_UNAVAILABLE, "The upstream made more than %d calls",
                              CALLS_MAX);
         }
-        h->calls[h->calls_count++] = (struct heard_call){.has_index = has_index, .index = index};
-        code = call_begin(h, id, name, custom != NULL, err);
+        h->calls[h->calls_count++] =
+            (struct heard_call){.has_index = piece.has_index, .index = piece.index};
     }
-    return code == SG_OK
-               ? arguments_say(
-                     h, scratch, call,
-                     json_find(inner, inner_count, custom != NULL ? "input" : "arguments"), err)
-               : code;
+    call_grow(h, &h->calls[call], &piece);
+    return arguments_say(h, scratch, call, piece.arguments, err);
 }
 
 static int calls_take(struct hearing *h, struct arena *scratch, const struct json_member *calls,
@@ -236,6 +314,8 @@ static int delta_take(struct hearing *h, struct arena *scratch, struct json_valu
     const struct json_member *reasoning = NULL;
     for (size_t i = 0; reasoning == NULL && i < COUNT_OF(reasonings); i++) {
         reasoning = json_find_type(members, count, reasonings[i], JSON_STRING);
+        bool is_empty = reasoning != NULL && reasoning->value.raw.len == 2;
+        reasoning = is_empty ? NULL : reasoning; /* some say it under both names, one empty */
     }
     code = text_take(h, scratch, SAID_REASONING, reasoning, (struct str){0}, err);
     if (code == SG_OK) {
@@ -272,6 +352,16 @@ static void reason_take(struct hearing *h, struct str reason)
     }
 }
 
+/* On one line, as an event wants it; strings have no bare line ends within. */
+static struct str one_line(struct str raw, struct arena *scratch)
+{
+    char *copy = check_alloc(arena_copy(scratch, raw));
+    for (size_t i = 0; i < raw.len; i++) {
+        copy[i] = copy[i] == '\n' || copy[i] == '\r' ? ' ' : copy[i];
+    }
+    return str_trim((struct str){copy, raw.len});
+}
+
 /* The elements of logprobs.content, without their brackets. */
 static struct str logprobs_of(const struct json_member *members, size_t count,
                               struct arena *scratch)
@@ -285,8 +375,10 @@ static struct str logprobs_of(const struct json_member *members, size_t count,
         return (struct str){0};
     }
     const struct json_member *content = json_find_type(inner, inner_count, "content", JSON_ARRAY);
-    return content == NULL ? (struct str){0}
-                           : (struct str){content->value.raw.data + 1, content->value.raw.len - 2};
+    return content == NULL
+               ? (struct str){0}
+               : one_line((struct str){content->value.raw.data + 1, content->value.raw.len - 2},
+                          scratch);
 }
 
 /* The first choice; others were not asked for. */
@@ -305,8 +397,7 @@ static int choice_take(struct hearing *h, struct arena *scratch, const struct js
         if (json_members(choice, "a choice", scratch, &members, &count, err) != SG_OK) {
             return not_understood(err);
         }
-        const struct json_member *number = json_find_type(members, count, "index", JSON_NUMBER);
-        if (number != NULL && json_int_of(number->value, &index) && index != 0) {
+        if (index_read(scratch, members, count, &index) && index != 0) {
             continue;
         }
         const struct json_member *delta = json_find_type(members, count, "delta", JSON_OBJECT);
@@ -366,7 +457,8 @@ static int end_say(struct hearing *h, struct sg_error *err)
     struct said said = {
         .kind = SAID_END, .stop = stops_for_calls ? STOP_CALLS : h->stop, .usage = h->usage};
     h->is_over = true;
-    return say(h, &said, err);
+    int code = calls_tell(h, h->calls_count, err);
+    return code == SG_OK ? say(h, &said, err) : code;
 }
 
 static int hear_event(void *hearing, struct str data, struct sg_error *err)

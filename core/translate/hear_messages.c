@@ -2,6 +2,7 @@
 #include "translate/said.h"
 
 #include "base/check.h"
+#include "surface/messages.h"
 #include "surface/reported.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ enum heard_kind { HEARD_TEXT, HEARD_THINKING, HEARD_CALL, HEARD_OTHER };
 
 struct heard_block {
     enum heard_kind kind;
+    int64_t index; /* the upstream's */
     size_t call;
     bool has_input;   /* some has come in pieces */
     struct str input; /* that came with the block's start: told at its end, unless pieces come */
@@ -85,7 +87,7 @@ static struct heard_block *block_add(struct hearing *h, enum heard_kind kind)
         h->room = room;
     }
     struct heard_block *block = &h->blocks[h->count++];
-    *block = (struct heard_block){.kind = kind};
+    *block = (struct heard_block){.kind = kind, .index = (int64_t)h->count - 1};
     return block;
 }
 
@@ -95,11 +97,12 @@ static int call_say(struct hearing *h, struct heard_block *block, const struct j
     char made[64];
     struct str mark = STR("toolu_"), id = json_find_text(members, count, "id", scratch);
     block->call = h->calls++;
-    if (str_starts(id, mark)) { /* this API's way of writing an id */
+    if (str_starts(id, mark)) { /* this API's way of writing an id; the other's */
         id = (struct str){id.data + mark.len, id.len - mark.len};
+        id = str_of(arena_printf(scratch, "call_%.*s", (int)id.len, id.data));
     }
     if (id.len == 0) {
-        snprintf(made, sizeof made, "%.40s_%zu", h->id, block->call);
+        snprintf(made, sizeof made, "call_%.40s_%zu", h->id, block->call);
         id = str_of(made);
     }
     struct said said = {.kind = SAID_CALL,
@@ -158,15 +161,18 @@ static int block_take(struct hearing *h, struct json_value value, struct arena *
     return SG_OK;
 }
 
-static struct heard_block *block_of(struct hearing *h, const struct json_text *event)
+/* By the number that the upstream gave it; the last one where there is none. */
+static struct heard_block *block_of(struct hearing *h, const struct json_text *event,
+                                    struct arena *scratch)
 {
-    const struct json_member *index =
-        json_find_type(event->members, event->count, "index", JSON_NUMBER);
-    int64_t number = (int64_t)h->count - 1; /* the last one, where there is none */
-    if (index != NULL) {
-        (void)json_int_of(index->value, &number);
+    int64_t index = -1;
+    said_count_read(scratch, event->members, event->count, "index", &index);
+    for (size_t i = h->count; i > 0; i--) {
+        if (index < 0 || h->blocks[i - 1].index == index) {
+            return &h->blocks[i - 1];
+        }
     }
-    return number >= 0 && (uint64_t)number < h->count ? &h->blocks[number] : NULL;
+    return NULL;
 }
 
 static int delta_take(struct hearing *h, const struct json_text *event, struct arena *scratch,
@@ -174,7 +180,7 @@ static int delta_take(struct hearing *h, const struct json_text *event, struct a
 {
     const struct json_member *delta =
         json_find_type(event->members, event->count, "delta", JSON_OBJECT);
-    struct heard_block *block = block_of(h, event);
+    struct heard_block *block = block_of(h, event, scratch);
     struct json_member *members;
     size_t count;
     if (delta == NULL || block == NULL) {
@@ -246,7 +252,9 @@ static int end_say(struct hearing *h, struct sg_error *err)
             code = input_say(h, block, block->input, err);
         }
     }
-    struct said said = {.kind = SAID_END, .stop = h->stop, .usage = h->usage};
+    bool stops_for_calls = h->calls > 0 && h->stop == STOP_END;
+    struct said said = {
+        .kind = SAID_END, .stop = stops_for_calls ? STOP_CALLS : h->stop, .usage = h->usage};
     if (h->usage.input >= 0) {
         said.usage.input += or_none(h->usage.cached) + or_none(h->usage.cache_written);
     }
@@ -265,6 +273,18 @@ static int inside(const struct json_text *event, const char *name, struct arena 
     return member == NULL ? SG_OK : json_members(member->value, name, scratch, ret, ret_count, err);
 }
 
+static int start_take(struct hearing *h, const struct json_text *event, struct arena *scratch,
+                      struct sg_error *err)
+{
+    const struct json_member *block = json_find(event->members, event->count, "content_block");
+    size_t before = h->count;
+    int code = block == NULL ? SG_OK : block_take(h, block->value, scratch, err);
+    if (h->count > before) {
+        said_count_read(scratch, event->members, event->count, "index", &h->blocks[before].index);
+    }
+    return code;
+}
+
 static int event_take(struct hearing *h, const struct json_text *event, struct arena *scratch,
                       struct sg_error *err)
 {
@@ -281,8 +301,7 @@ static int event_take(struct hearing *h, const struct json_text *event, struct a
     }
     code = str_is(type, "ping") ? SG_OK : begin_say(h, NULL, 0, scratch, err);
     if (code == SG_OK && str_is(type, "content_block_start")) {
-        const struct json_member *block = json_find(event->members, event->count, "content_block");
-        return block == NULL ? SG_OK : block_take(h, block->value, scratch, err);
+        return start_take(h, event, scratch, err);
     }
     if (code == SG_OK && str_is(type, "content_block_delta")) {
         return delta_take(h, event, scratch, err);
@@ -325,7 +344,7 @@ static int text_hear(struct hearing *h, struct str json, bool is_whole, struct s
         arena_free(scratch);
         return not_understood(err);
     }
-    code = reported_error(&text, false, scratch, err);
+    code = messages_reported(&text, false, scratch, err);
     if (code == SG_OK) {
         code = is_whole ? whole_take(h, &text, scratch, err) : event_take(h, &text, scratch, err);
     }

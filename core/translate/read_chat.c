@@ -32,14 +32,16 @@ static int object_open(struct reading *reading, const char *path, struct json_va
     return code;
 }
 
-/* The object under that name in another one. */
+/* The object under that name in another one, with members that are known. */
 static int inner_open(struct reading *reading, const struct object *o, const char *name,
-                      struct object *ret, struct sg_error *err)
+                      const char *const *known, struct object *ret, struct sg_error *err)
 {
     const struct json_member *member = json_find(o->members, o->count, name);
     const char *path = path_at(reading, o->path, name);
-    return member == NULL ? wrong_type(path, "an object", err)
-                          : object_open(reading, path, member->value, ret, err);
+    int code = member == NULL ? wrong_type(path, "an object", err)
+                              : object_open(reading, path, member->value, ret, err);
+    return code == SG_OK ? members_check(reading, path, ret->members, ret->count, known, err)
+                         : code;
 }
 
 /* ---- parts of a message ---- */
@@ -63,8 +65,9 @@ static int refusal_part_read(struct reading *reading, const struct object *o,
 static int image_part_read(struct reading *reading, const struct object *o, struct message *message,
                            struct sg_error *err)
 {
+    static const char *const known[] = {"url", "detail", NULL};
     struct object inner;
-    int code = inner_open(reading, o, "image_url", &inner, err);
+    int code = inner_open(reading, o, "image_url", known, &inner, err);
     if (code == SG_OK) {
         struct part *part = part_add(reading, message, PART_IMAGE, o->path);
         part->url = text_of(reading, &inner, "url");
@@ -76,8 +79,9 @@ static int image_part_read(struct reading *reading, const struct object *o, stru
 static int file_part_read(struct reading *reading, const struct object *o, struct message *message,
                           struct sg_error *err)
 {
+    static const char *const known[] = {"filename", "file_data", "file_id", NULL};
     struct object inner;
-    int code = inner_open(reading, o, "file", &inner, err);
+    int code = inner_open(reading, o, "file", known, &inner, err);
     if (code != SG_OK) {
         return code;
     }
@@ -86,15 +90,16 @@ static int file_part_read(struct reading *reading, const struct object *o, struc
     part->url = text_of(reading, &inner, "file_data");
     return part->url.len > 0
                ? SG_OK
-               : refuse_field(reading, path_at(reading, inner.path, "file_id"),
-                              "names a file that only the vendor's own server has", err);
+               : part_refuse(reading, message, path_at(reading, inner.path, "file_id"),
+                             "names a file that only the vendor's own server has", err);
 }
 
 static int audio_part_read(struct reading *reading, const struct object *o, struct message *message,
                            struct sg_error *err)
 {
+    static const char *const known[] = {"data", "format", NULL};
     struct object inner;
-    int code = inner_open(reading, o, "input_audio", &inner, err);
+    int code = inner_open(reading, o, "input_audio", known, &inner, err);
     if (code == SG_OK) {
         struct part *part = part_add(reading, message, PART_AUDIO, o->path);
         part->data = text_of(reading, &inner, "data");
@@ -163,13 +168,14 @@ static int content_read(struct reading *reading, const char *path,
 static int call_read(struct reading *reading, const char *path, struct json_value value,
                      struct message *message, struct sg_error *err)
 {
+    static const char *const known[] = {"name", "arguments", "input", NULL};
     struct object o, inner;
     int code = object_open(reading, path, value, &o, err);
     if (code != SG_OK) {
         return code;
     }
     bool is_custom = str_is(o.type, "custom");
-    code = inner_open(reading, &o, is_custom ? "custom" : "function", &inner, err);
+    code = inner_open(reading, &o, is_custom ? "custom" : "function", known, &inner, err);
     if (code != SG_OK) {
         return code;
     }
@@ -210,6 +216,7 @@ static int assistant_read(struct reading *reading, const struct object *o, struc
     static const char *const reasonings[] = {"reasoning_content", "reasoning"};
     struct message *message = message_add(reading, ROLE_ASSISTANT, o->path);
     struct str reasoning = {0};
+    message->name = text_of(reading, o, "name");
     for (size_t i = 0; reasoning.len == 0 && i < 2; i++) {
         reasoning = text_of(reading, o, reasonings[i]);
     }
@@ -250,11 +257,10 @@ static int result_read(struct reading *reading, const struct object *o, struct s
 static int message_read(struct reading *reading, const char *path, struct json_value value,
                         struct sg_error *err)
 {
-    static const char *const known[] = {
-        "role",         "content",     "name",           "tool_calls",
-        "tool_call_id", "refusal",     "reasoning",      "reasoning_content",
-        "audio",        "annotations", "executed_tools", "cache_control",
-        "prefix",       NULL};
+    static const char *const known[] = {"role",           "content",           "name",
+                                        "tool_calls",     "tool_call_id",      "refusal",
+                                        "reasoning",      "reasoning_content", "annotations",
+                                        "executed_tools", "cache_control",     NULL};
     struct object o;
     int code = object_open(reading, path, value, &o, err);
     code = code == SG_OK ? members_check(reading, path, o.members, o.count, known, err) : code;
@@ -311,7 +317,7 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
         return refuse_field(reading, path_at(reading, path, "type"),
                             "is a tool that only the vendor's own server has", err);
     }
-    code = inner_open(reading, &o, is_custom ? "custom" : "function", &inner, err);
+    code = inner_open(reading, &o, is_custom ? "custom" : "function", known, &inner, err);
     if (code != SG_OK) {
         return code;
     }
@@ -328,7 +334,7 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
     function->format = format == NULL ? (struct str){0} : format->value.raw;
     function->strict =
         strict == NULL || strict->value.type == JSON_NULL ? (struct str){0} : strict->value.raw;
-    return members_check(reading, inner.path, inner.members, inner.count, known, err);
+    return SG_OK;
 }
 
 static int tools_member_read(struct reading *reading, const struct json_member *member,

@@ -28,8 +28,9 @@ static struct str raw_of(const struct block *block, const char *name)
 /* ---- sources of images and documents ---- */
 
 static int source_read(struct reading *reading, const struct block *block, struct part *part,
-                       struct sg_error *err)
+                       bool *ret_is_known, struct sg_error *err)
 {
+    static const char *const known[] = {"type", "media_type", "data", "url", NULL};
     const struct json_member *source =
         json_find_type(block->members, block->count, "source", JSON_OBJECT);
     const char *path = path_at(reading, block->path, "source");
@@ -47,42 +48,59 @@ static int source_read(struct reading *reading, const struct block *block, struc
     part->media_type = text_of(reading, &inner, "media_type");
     part->data = text_of(reading, &inner, "data");
     part->url = text_of(reading, &inner, "url");
-    if (str_is(type, "text") && part->kind == PART_DOCUMENT) {
+    bool is_text = str_is(type, "text") && part->kind == PART_DOCUMENT;
+    if (is_text) {
         part->text = part->data;
         part->data = (struct str){0};
-        return SG_OK;
     }
-    bool is_good = (str_is(type, "base64") && part->data.len > 0) ||
-                   (str_is(type, "url") && part->url.len > 0);
-    return is_good ? SG_OK
-                   : refuse_field(reading, path,
-                                  "names something that only the vendor's own server has", err);
+    *ret_is_known = is_text || (str_is(type, "base64") && part->data.len > 0) ||
+                    (str_is(type, "url") && part->url.len > 0);
+    return *ret_is_known ? members_check(reading, path, members, inner.count, known, err) : SG_OK;
 }
 
 /* A text document, or what a search found, is text to a model. */
 static void words_put(struct reading *reading, struct part *part)
 {
-    if (part->text.len > 0 && part->kind == PART_DOCUMENT) {
-        const char *text = part->name.len == 0 ? NULL
-                                               : arena_printf(reading->arena, "[%.*s]\n%.*s",
-                                                              (int)part->name.len, part->name.data,
-                                                              (int)part->text.len, part->text.data);
-        part->kind = PART_TEXT;
-        part->text = text == NULL ? part->text : str_of(text);
-        part->name = (struct str){0};
+    if (part->text.len == 0) {
+        return;
     }
+    const struct str words[] = {STR("["), part->name, STR("]\n"), part->text};
+    part->kind = PART_TEXT;
+    part->text = part->name.len == 0 ? part->text : words_join(reading, words, 4);
+    part->name = (struct str){0};
 }
 
 static int media_read(struct reading *reading, const struct block *block, struct message *message,
                       struct sg_error *err)
 {
-    bool is_image = str_is(block->type, "image");
+    bool is_image = str_is(block->type, "image"), is_known = false;
     struct part *part =
         part_add(reading, message, is_image ? PART_IMAGE : PART_DOCUMENT, block->path);
     part->name = text_of(reading, block, "title");
-    int code = source_read(reading, block, part, err);
+    int code = source_read(reading, block, part, &is_known, err);
+    if (code == SG_OK && !is_known) {
+        return part_refuse(reading, message, path_at(reading, block->path, "source"),
+                           "names something that only the vendor's own server has", err);
+    }
     words_put(reading, part);
     return code;
+}
+
+/* Only a server of this API's makes citations. */
+static int citations_check(struct reading *reading, const struct block *block, struct sg_error *err)
+{
+    const struct json_member *wish =
+        json_find_type(block->members, block->count, "citations", JSON_OBJECT);
+    struct json_member *members;
+    size_t count;
+    const char *path = path_at(reading, block->path, "citations");
+    if (wish == NULL || str_is(block->type, "text")) { /* those of a text are there already */
+        return SG_OK;
+    }
+    int code = json_members(wish->value, path, reading->arena, &members, &count, err);
+    return code == SG_OK && json_find_type(members, count, "enabled", JSON_TRUE) != NULL
+               ? refuse_field(reading, path, "cannot be made by this model's server", err)
+               : code;
 }
 
 /* ---- blocks ---- */
@@ -149,8 +167,8 @@ static int found_read(struct reading *reading, const struct block *block, struct
         json_find_type(block->members, block->count, "content", JSON_ARRAY);
     struct str title = text_of(reading, block, "title"), source = text_of(reading, block, "source");
     struct part *part = part_add(reading, message, PART_TEXT, block->path);
-    part->text = str_of(arena_printf(reading->arena, "[%.*s, %.*s]", (int)title.len, title.data,
-                                     (int)source.len, source.data));
+    const struct str words[] = {STR("["), title, STR(", "), source, STR("]")};
+    part->text = words_join(reading, words, 5);
     return content == NULL ? SG_OK
                            : content_read(reading, path_at(reading, block->path, "content"),
                                           content->value, message, err);
@@ -217,8 +235,8 @@ static const struct {
      {"tool_use_id", "content", "cache_control"}},
 };
 
-static int block_members_check(const struct reading *reading, const struct block *block,
-                               size_t kind, struct sg_error *err)
+static int block_members_check(struct reading *reading, const struct block *block, size_t kind,
+                               struct sg_error *err)
 {
     const char *known[10] = {"type"};
     for (size_t i = 0; kinds[kind].members[i] != NULL; i++) {
@@ -244,6 +262,7 @@ static int block_read(struct reading *reading, const char *path, struct json_val
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (str_is(block.type, kinds[i].type)) {
             code = block_members_check(reading, &block, i, err);
+            code = code == SG_OK ? citations_check(reading, &block, err) : code;
             return code == SG_OK ? kinds[i].read(reading, &block, message, err) : code;
         }
     }
@@ -330,17 +349,10 @@ static int system_read(struct reading *reading, const struct json_member *member
 static int tool_read(struct reading *reading, const char *path, struct json_value value,
                      struct function *function, struct sg_error *err)
 {
-    static const char *const known[] = {"type",
-                                        "name",
-                                        "description",
-                                        "input_schema",
-                                        "cache_control",
-                                        "strict",
-                                        "allowed_callers",
-                                        "eager_input_streaming",
-                                        "defer_loading",
-                                        "input_examples",
-                                        NULL};
+    static const char *const known[] = {
+        "type",          "name",   "description",     "input_schema",
+        "cache_control", "strict", "allowed_callers", "eager_input_streaming",
+        "defer_loading", NULL};
     struct json_member *members;
     size_t count;
     if (value.type != JSON_OBJECT) {

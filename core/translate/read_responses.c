@@ -58,8 +58,8 @@ static int image_part_read(struct reading *reading, const struct item *item,
     part->detail = text_of(reading, item, "detail");
     return part->url.len > 0
                ? SG_OK
-               : refuse_field(reading, path_at(reading, item->path, "file_id"),
-                              "names a file that only the vendor's own server has", err);
+               : part_refuse(reading, message, path_at(reading, item->path, "file_id"),
+                             "names a file that only the vendor's own server has", err);
 }
 
 static int file_part_read(struct reading *reading, const struct item *item, struct message *message,
@@ -74,8 +74,8 @@ static int file_part_read(struct reading *reading, const struct item *item, stru
     }
     return part->url.len > 0
                ? SG_OK
-               : refuse_field(reading, path_at(reading, item->path, "file_id"),
-                              "names a file that only the vendor's own server has", err);
+               : part_refuse(reading, message, path_at(reading, item->path, "file_id"),
+                             "names a file that only the vendor's own server has", err);
 }
 
 static int audio_part_read(struct reading *reading, const struct item *item,
@@ -217,16 +217,18 @@ static int output_item_read(struct reading *reading, const struct item *item, st
     return code;
 }
 
+/* With an empty line between two. */
 static struct str joined(struct reading *reading, const struct message *message)
 {
-    struct str all = {0};
+    struct str *words = arena_get(reading->arena, (2 * message->count + 1) * sizeof *words);
+    size_t count = 0;
     for (size_t i = 0; i < message->count; i++) {
-        struct str text = message->parts[i].text;
-        all = all.len == 0 ? text
-                           : str_of(arena_printf(reading->arena, "%.*s\n\n%.*s", (int)all.len,
-                                                 all.data, (int)text.len, text.data));
+        if (i > 0) {
+            words[count++] = STR("\n\n");
+        }
+        words[count++] = message->parts[i].text;
     }
-    return all;
+    return words_join(reading, words, count);
 }
 
 /* The reasoning itself where it is there, else its summary. */

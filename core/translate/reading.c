@@ -6,13 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { OBJECTS_MAX = 131072 }; /* read of one request: each takes some hundred bytes */
+
 static const char unknown_field[] = "cannot be carried to the API of this model's server";
+
+/* Does the operator's path reach this one? An index matches itself, and "[]" matches each. */
+static bool path_reaches(const char *listed, const char *path)
+{
+    while (*listed != '\0') {
+        if (listed[0] == '[' && listed[1] == ']' && path[0] == '[') {
+            path += strcspn(path, "]");
+            listed++;
+        }
+        if (*listed++ != *path++) {
+            return false;
+        }
+    }
+    return *path == '\0' || *path == '.' || *path == '[';
+}
 
 bool is_let_go(const struct reading *reading, const char *path)
 {
     for (const char *const *one = reading->drop; one != NULL && *one != NULL; one++) {
-        size_t len = strlen(*one);
-        if (strncmp(path, *one, len) == 0 && (path[len] == '\0' || path[len] == '.')) {
+        if (path_reaches(*one, path)) {
             return true;
         }
     }
@@ -85,11 +101,17 @@ static bool is_listed(const char *const *names, struct str name)
     return false;
 }
 
-int members_check(const struct reading *reading, const char *path,
-                  const struct json_member *members, size_t count, const char *const *known,
-                  struct sg_error *err)
+int members_check(struct reading *reading, const char *path, const struct json_member *members,
+                  size_t count, const char *const *known, struct sg_error *err)
 {
     int code = SG_OK;
+    if (++reading->objects > OBJECTS_MAX) {
+        return error_set(
+            err, SG_E_LIMIT,
+            "The request has more than %d messages, parts and tools, which is too many "
+            "for another API. Send fewer.",
+            OBJECTS_MAX);
+    }
     for (size_t i = 0; code == SG_OK && i < count; i++) {
         if (members[i].value.type == JSON_NULL || is_listed(known, members[i].key)) {
             continue;
@@ -175,18 +197,56 @@ struct part *part_add(struct reading *reading, struct message *message, enum par
     return part;
 }
 
+static struct message *part_spread(struct reading *reading, const struct message *whole,
+                                   struct message *message, const struct part *part)
+{
+    enum role role = part->kind == PART_RESULT ? ROLE_USER : whole->role;
+    if (message == NULL || message->role != role) {
+        message = message_add(reading, role, whole->path);
+        message->name = whole->name;
+    }
+    *part_room(reading, message) = *part;
+    return message;
+}
+
+/* Of a user's parts the results come first: they belong to the calls before. */
 void message_spread(struct reading *reading, const struct message *whole)
 {
     struct message *message = NULL;
+    bool is_user = whole->role == ROLE_USER;
     for (size_t i = 0; i < whole->count; i++) {
-        bool is_result = whole->parts[i].kind == PART_RESULT;
-        enum role role = is_result ? ROLE_USER : whole->role;
-        if (message == NULL || message->role != role) {
-            message = message_add(reading, role, whole->path);
-            message->name = whole->name;
+        if (!is_user || whole->parts[i].kind == PART_RESULT) {
+            message = part_spread(reading, whole, message, &whole->parts[i]);
         }
-        *part_room(reading, message) = whole->parts[i];
     }
+    for (size_t i = 0; is_user && i < whole->count; i++) {
+        if (whole->parts[i].kind != PART_RESULT) {
+            message = part_spread(reading, whole, message, &whole->parts[i]);
+        }
+    }
+}
+
+int part_refuse(const struct reading *reading, struct message *message, const char *path,
+                const char *why, struct sg_error *err)
+{
+    message->count--;
+    return refuse_field(reading, path, why, err);
+}
+
+struct str words_join(struct reading *reading, const struct str *words, size_t count)
+{
+    size_t len = 0, at = 0;
+    for (size_t i = 0; i < count; i++) {
+        len += words[i].len;
+    }
+    char *all = check_alloc(arena_alloc(reading->arena, len + 1));
+    for (size_t i = 0; i < count; i++) {
+        if (words[i].len > 0) {
+            memcpy(all + at, words[i].data, words[i].len);
+        }
+        at += words[i].len;
+    }
+    return (struct str){all, len};
 }
 
 /* ---- what all APIs have ---- */

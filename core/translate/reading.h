@@ -8,8 +8,11 @@
 struct reading {
     struct arena *arena;
     struct conversation *to;
-    const char *const *drop; /* paths that the operator lets go, ended by NULL */
+    const char *const *
+        drop; /* paths that the operator lets go, ended by NULL: each with all that is inside, "[]" is any
+                                index: "messages[].name" */
     size_t messages_room;
+    size_t objects; /* that were read: bounded */
 };
 
 enum field_kind {
@@ -42,8 +45,8 @@ bool is_let_go(const struct reading *, const char *path);
 int wrong_type(const char *path, const char *expected, struct sg_error *err);
 
 /* Members of an object that are not listed (NULL ends it) are refused as `PATH.name`. */
-int members_check(const struct reading *, const char *path, const struct json_member *,
-                  size_t count, const char *const *known, struct sg_error *err);
+int members_check(struct reading *, const char *path, const struct json_member *, size_t count,
+                  const char *const *known, struct sg_error *err);
 
 void option_set(struct reading *, enum option_kind, const char *path, struct json_value);
 /* A value that a reader makes up: JSON of its own, in the arena. */
@@ -55,6 +58,11 @@ const char *path_item(struct reading *, const char *path, size_t index);   /* PA
 
 struct message *message_add(struct reading *, enum role, const char *path);
 struct part *part_add(struct reading *, struct message *, enum part_kind, const char *path);
+/* The part that was added last cannot be carried: takes it away again, and refuses it as refuse_field() does. */
+int part_refuse(const struct reading *, struct message *, const char *path, const char *why,
+                struct sg_error *err);
+/* All of them in a row. Texts may hold NUL, which printing would end at. */
+struct str words_join(struct reading *, const struct str *words, size_t count);
 /* Adds its parts as messages: results are the user's to give, wherever an API has them. */
 void message_spread(struct reading *, const struct message *);
 

@@ -134,8 +134,12 @@ int translation_answer_feed(struct translation *t, struct str bytes, struct buf 
 int translation_answer_end(struct translation *t, struct buf *out, struct sg_error *err)
 {
     t->out = out;
-    return t->is_stream ? t->to->hearer->end(t->hearer, err)
-                        : t->to->hearer->whole(t->hearer, buf_str(&t->whole), err);
+    if (!t->is_stream) {
+        return t->to->hearer->whole(t->hearer, buf_str(&t->whole), err);
+    }
+    /* A last event may lack its empty line. */
+    int code = turn_stream_feed(&t->stream, STR("\n\n"), event_take, t, err);
+    return code == SG_OK ? t->to->hearer->end(t->hearer, err) : code;
 }
 
 size_t translation_kept(const struct translation *t)

@@ -299,6 +299,10 @@ static int text_say(struct voice *v, const struct said *said, struct buf *out, s
 {
     bool is_refusal = said->kind == SAID_REFUSAL;
     struct voice_item *item = item_for(v, ITEM_MESSAGE, out, err);
+    if (item != NULL && item->parts_count == 2 && item->parts[1].is_refusal != is_refusal) {
+        open_close(v, out); /* its part of this kind is closed */
+        item = item_for(v, ITEM_MESSAGE, out, err);
+    }
     if (item == NULL) {
         return err->code;
     }

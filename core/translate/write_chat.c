@@ -91,9 +91,28 @@ static int part_put(const struct writing *w, const struct part *part, struct sg_
     case PART_AUDIO:
         audio_put(w->out, part);
         return SG_OK;
-    default: /* calls, results and reasoning have places of their own */
+    case PART_CALL:
+        return refuse_field(w->reading, part->path,
+                            "is a call outside of a message of the assistant", err);
+    default: /* results and reasoning have places of their own */
         return SG_OK;
     }
+}
+
+/* Where there can only be text, as in the system's messages, and beside it what has a place of its own. */
+static int only_text_check(const struct writing *w, const struct message *message,
+                           struct sg_error *err)
+{
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < message->count; i++) {
+        enum part_kind kind = message->parts[i].kind;
+        if (kind == PART_IMAGE || kind == PART_DOCUMENT || kind == PART_AUDIO) {
+            code =
+                refuse_field(w->reading, message->parts[i].path,
+                             "is no text, which this message must be for this model's server", err);
+        }
+    }
+    return code;
 }
 
 /* Texts that stand beside each other, as one string: what most servers of chat understand. */
@@ -294,12 +313,15 @@ static int messages_put(const struct writing *w, struct sg_error *err)
     (void)buf_puts(w->out, ",\"messages\":[");
     for (size_t i = 0; code == SG_OK && i < w->from->messages_count; i++) {
         const struct message *message = &w->from->messages[i];
+        if (message->role == ROLE_USER) {
+            code = user_put(w, message, err);
+            continue;
+        }
+        code = only_text_check(w, message, err);
         if (message->role == ROLE_SYSTEM) {
             system_put(w, message);
-        } else if (message->role == ROLE_ASSISTANT) {
-            assistant_put(w, i);
         } else {
-            code = user_put(w, message, err);
+            assistant_put(w, i);
         }
     }
     (void)buf_putc(w->out, ']');

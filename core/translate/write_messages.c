@@ -67,16 +67,41 @@ static void media_put(struct buf *out, const struct part *part)
     (void)buf_putc(out, '}');
 }
 
+/* In this API's style, of the characters that it has for ids. */
+static void id_put(struct buf *out, const char *name, struct str id)
+{
+    static const struct str mark = STR("call_");
+    bool is_other = str_starts(id, mark) && id.len > mark.len;
+    size_t start = is_other ? mark.len : 0;
+    json_comma_put(out);
+    (void)buf_printf(out, "\"%s\":\"%s", name, is_other ? "toolu_" : "");
+    for (size_t i = start; i < id.len; i++) {
+        char c = id.data[i];
+        bool is_good = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                       c == '_' || c == '-';
+        (void)buf_putc(out, is_good ? c : '_');
+    }
+    (void)buf_putc(out, '"');
+}
+
+/* The text for a custom tool is told as an object: there is no other input. */
 static void call_put(struct buf *out, const struct part *part)
 {
-    struct str object;
-    (void)arguments_settle(part->arguments, &object);
     json_comma_put(out);
     (void)buf_puts(out, "{\"type\":\"tool_use\"");
-    json_member_put(out, "id", part->id);
+    id_put(out, "id", part->id);
     json_member_put(out, "name", part->name);
-    json_raw_put(out, "input", object);
-    (void)buf_putc(out, '}');
+    (void)buf_puts(out, ",\"input\":");
+    if (part->is_custom) {
+        (void)buf_putc(out, '{');
+        json_member_put(out, "input", part->arguments);
+        (void)buf_puts(out, "}}");
+    } else {
+        struct str object;
+        (void)arguments_settle(part->arguments, &object);
+        (void)buf_append_str(out, object);
+        (void)buf_putc(out, '}');
+    }
 }
 
 static int part_put(const struct writing *, const struct part *, struct sg_error *err);
@@ -86,7 +111,7 @@ static int result_put(const struct writing *w, const struct part *part, struct s
     int code = SG_OK;
     json_comma_put(w->out);
     (void)buf_puts(w->out, "{\"type\":\"tool_result\"");
-    json_member_put(w->out, "tool_use_id", part->id);
+    id_put(w->out, "tool_use_id", part->id);
     (void)buf_puts(w->out, ",\"content\":[");
     for (size_t i = 0; code == SG_OK && i < part->count; i++) {
         code = part_put(w, &part->parts[i], err);
@@ -191,21 +216,49 @@ static int messages_put(const struct writing *w, struct sg_error *err)
     return code;
 }
 
+static int system_part_put(const struct writing *w, const struct part *part, bool *is_first,
+                           struct sg_error *err)
+{
+    if (part->kind != PART_TEXT && part->kind != PART_REFUSAL) {
+        return refuse_field(w->reading, part->path,
+                            "is no text, which this message must be for this model's server", err);
+    }
+    if (part->text.len > 0) {
+        (void)buf_puts(w->out, *is_first ? ",\"system\":[" : "");
+        text_put(w->out, part->text);
+        *is_first = false;
+    }
+    return SG_OK;
+}
+
 /* All that is the system's stands in one place there. */
-static void system_put(const struct writing *w)
+static int system_put(const struct writing *w, struct sg_error *err)
 {
     bool is_first = true;
+    int code = SG_OK;
     for (size_t i = 0; i < w->from->messages_count; i++) {
         const struct message *message = &w->from->messages[i];
-        for (size_t k = 0; message->role == ROLE_SYSTEM && k < message->count; k++) {
-            if (message->parts[k].text.len > 0) {
-                (void)buf_puts(w->out, is_first ? ",\"system\":[" : "");
-                text_put(w->out, message->parts[k].text);
-                is_first = false;
-            }
+        for (size_t k = 0; code == SG_OK && message->role == ROLE_SYSTEM && k < message->count;
+             k++) {
+            code = system_part_put(w, &message->parts[k], &is_first, err);
         }
     }
     (void)buf_puts(w->out, is_first ? "" : "]");
+    return code;
+}
+
+static int names_check(const struct writing *w, struct sg_error *err)
+{
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < w->from->messages_count; i++) {
+        const struct message *message = &w->from->messages[i];
+        if (message->name.len > 0) {
+            code =
+                refuse_field(w->reading, arena_printf(w->reading->arena, "%s.name", message->path),
+                             "has no place in the API of this model's server", err);
+        }
+    }
+    return code;
 }
 
 /* ---- tools ---- */
@@ -359,11 +412,22 @@ enum option_fate write_messages_fate(enum option_kind kind)
                                                     : OPTION_REFUSED;
 }
 
+/* Clients write out what holds without a word. */
+static bool asks_for_nothing(enum option_kind kind, struct str raw)
+{
+    bool is_zero = str_is(raw, "0") || str_is(raw, "0.0");
+    bool is_empty = str_is(raw, "{}") || str_is(raw, "[]");
+    return kind == OPTION_TOP_LOGPROBS || kind == OPTION_PRESENCE_PENALTY ||
+                   kind == OPTION_FREQUENCY_PENALTY
+               ? is_zero
+               : (kind == OPTION_LOGIT_BIAS || kind == OPTION_STOP) && is_empty;
+}
+
 static int option_put(const struct writing *w, enum option_kind kind, struct sg_error *err)
 {
     const struct option *option = &w->from->options[kind];
-    bool asks_for_none = kind == OPTION_TOP_LOGPROBS && str_is(option->value.raw, "0");
-    if (!option->is_said || elsewhere[kind] || not_needed[kind] || asks_for_none) {
+    if (!option->is_said || elsewhere[kind] || not_needed[kind] ||
+        asks_for_nothing(kind, option->value.raw)) {
         return SG_OK;
     }
     if (names[kind] == NULL) {
@@ -381,8 +445,9 @@ int write_messages(const struct reading *reading, const struct conversation *fro
     (void)buf_putc(out, '{');
     json_member_put(out, "model", from->model);
     limit_put(&w);
-    system_put(&w);
-    int code = messages_put(&w, err);
+    int code = names_check(&w, err);
+    code = code == SG_OK ? system_put(&w, err) : code;
+    code = code == SG_OK ? messages_put(&w, err) : code;
     code = code == SG_OK ? tools_put(&w, err) : code;
     for (int kind = 0; code == SG_OK && kind < OPTION_KINDS; kind++) {
         code = option_put(&w, (enum option_kind)kind, err);
