@@ -146,6 +146,7 @@ struct stream { /* all zero to begin with, but for `call` and, where it is known
     char *line; /* the one that is not whole yet */
     size_t line_len, line_size;
     uint64_t emitted;        /* bytes of output so far */
+    size_t unshared;         /* bytes of lines that were read since others had a turn */
     bool has_begun;          /* number_of_executions, or any output, came: the code ran */
     bool has_ended;          /* end_of_execution came */
     bool was_restarted;      /* the interpreter's process ended (ContextRestarting and its like) */
