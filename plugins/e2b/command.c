@@ -139,6 +139,17 @@ static int take_frames(struct command *c, const char *data, size_t len, struct s
     return c->frames.problem != NULL ? stop(c, STOP_FRAMES, err) : 0;
 }
 
+/* Whatever comes behind the end is waited for no longer than this, nor than the run may take. */
+static int take_end(struct command *c, bool is_tick, struct sg_error *err)
+{
+    int64_t now = clock_ms();
+    if (c->end_by == 0) {
+        c->end_by = now + END_MS < c->deadline ? now + END_MS : c->deadline;
+    }
+    bool is_over = is_tick || now >= c->end_by || run_is_interrupted(c->e2b, c->sandbox);
+    return is_over ? stop(c, STOP_ENDED, err) : 0;
+}
+
 /* With bytes of the answer, or with none because time has passed. */
 static int take(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
@@ -149,8 +160,7 @@ static int take(void *context, enum sg_out kind, const void *data, size_t len, s
         return code;
     }
     if (c->has_ended || c->frames.has_ended) {
-        c->end_by = c->end_by != 0 ? c->end_by : clock_ms() + END_MS;
-        return len == 0 || clock_ms() >= c->end_by ? stop(c, STOP_ENDED, err) : 0;
+        return take_end(c, len == 0, err);
     }
     if (run_is_interrupted(c->e2b, c->sandbox)) {
         return stop(c, STOP_INTERRUPT, err);

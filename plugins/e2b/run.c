@@ -101,12 +101,21 @@ static bool takes_no_code(const struct run *run)
     return !run->stream.has_begun && (run->sandbox->may_be_busy || run->stream.is_kept_alive);
 }
 
+/* Whatever comes behind the end is waited for no longer than this, nor than the run may take. */
+static enum stop reason_to_leave(struct run *run, int64_t now, bool is_tick)
+{
+    if (run->end_by == 0) {
+        run->end_by = now + END_MS < run->deadline ? now + END_MS : run->deadline;
+    }
+    bool is_over = is_tick || now >= run->end_by || run_is_interrupted(run->e2b, run->sandbox);
+    return is_over ? STOP_ENDED : STOP_NONE;
+}
+
 static enum stop reason_to_stop(struct run *run, bool is_tick)
 {
     int64_t now = clock_ms();
     if (run->stream.has_ended) {
-        run->end_by = run->end_by != 0 ? run->end_by : now + END_MS;
-        return is_tick || now >= run->end_by ? STOP_ENDED : STOP_NONE;
+        return reason_to_leave(run, now, is_tick);
     }
     if (run_is_interrupted(run->e2b, run->sandbox)) {
         return STOP_INTERRUPT;

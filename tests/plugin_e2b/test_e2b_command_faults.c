@@ -1,5 +1,17 @@
-/* Shell commands whose answer is cut, refused, or none: what is told, what is killed, and what is never sent again. */
+/* Shell commands whose answer is cut, refused, or none: what is told, what is killed, and what is never sent again. The
+ * clock is the test's, and moves by a step with each look at it; command.c is taken in whole for that. */
+#define clock_ms test_clock_ms
+#include "../../plugins/e2b/command.c"
+
 #include "command_fixture.h"
+
+static long long now_ms = 1000000, step_ms;
+
+long long test_clock_ms(void)
+{
+    now_ms += step_ms;
+    return now_ms;
+}
 
 static void an_answer_that_ends_too_early_is_an_interrupted_run(void)
 {
@@ -162,6 +174,52 @@ static void base64_is_read_strictly(void)
     end(&f);
 }
 
+/* ---- what comes behind the end ---- */
+
+static void interrupt_now(struct sg_call *call, void *context)
+{
+    struct fixture *f = context;
+    (void)call;
+    struct sg_call *other = call_new();
+    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, other, ID, call_error(other)), 0);
+    call_free(other);
+}
+
+/* The end comes with the first piece, and with each that follows the clock moves. Returns how many of those were taken. */
+static size_t run_dripping(int64_t timeout_ms, void (*before)(struct sg_call *, void *))
+{
+    struct fixture f;
+    begin(&f, OF_VERSION("0.5.7"));
+    put_messages((const char *const[]){START, STDOUT("YQ=="), EXITED("3"), NULL});
+    size_t piece_len = answer.len;
+    for (size_t i = 0; i < 1000; i++) {
+        put_frame(0, "{\"event\":{\"keepalive\":{}}}");
+    }
+    call_reply(f.call, (struct fake_reply){.status = 200,
+                                           .body = answer.data,
+                                           .body_len = answer.len,
+                                           .piece_len = piece_len,
+                                           .before = before,
+                                           .context = &f});
+    step_ms = 50;
+    CU_ASSERT_EQUAL(run_for(&f, "x", 1, timeout_ms), 0);
+    step_ms = 0;
+    expect_text(&f, SG_OUT_LOG_OUT, "a");
+    expect_text(&f, SG_OUT_STATUS, "{\"state\":\"exited\",\"code\":3}");
+    CU_ASSERT_EQUAL(f.call->requests_count, 1); /* nothing is killed */
+    size_t pieces = f.call->requests[0].sunk / piece_len;
+    end(&f);
+    return pieces;
+}
+
+static void what_drips_behind_the_end_is_left(void)
+{
+    size_t pieces = run_dripping(30000, NULL);
+    CU_ASSERT(pieces > 10 && pieces <= 21);
+    CU_ASSERT(run_dripping(500, NULL) <= 10);
+    CU_ASSERT_EQUAL(run_dripping(30000, interrupt_now), 0);
+}
+
 static const struct test tests[] = {
     TEST(an_answer_that_ends_too_early_is_an_interrupted_run),
     TEST(a_sandbox_that_ends_amid_a_command_is_gone),
@@ -170,6 +228,7 @@ static const struct test tests[] = {
     TEST(an_error_in_the_last_frame_is_told),
     TEST(what_is_no_stream_of_a_process_is_told_as_such),
     TEST(base64_is_read_strictly),
+    TEST(what_drips_behind_the_end_is_left),
 };
 
 int main(int argc, char **argv)

@@ -301,6 +301,39 @@ static void a_server_whose_keepalives_stop_is_given_up(void)
     fixture_free(&f);
 }
 
+/* ---- a server that has told the end, and more and more behind it ---- */
+
+static size_t give_drip(struct fixture *f, int64_t timeout_ms)
+{
+    const char *pieces[1001] = {BEGUN OUT("x") ENDED};
+    for (size_t i = 1; i < 1000; i++) {
+        pieces[i] = "\n";
+    }
+    call_reply(f->call, (struct fake_reply){.status = 200, .pieces = pieces});
+    step_ms = 50;
+    CU_ASSERT_EQUAL(run_as(f, NULL, "1", timeout_ms), 0);
+    expect_text(f, SG_OUT_LOG_OUT, "x");
+    CU_ASSERT_EQUAL(f->call->requests_count, 1);
+    return f->call->requests[0].sunk - strlen(pieces[0]);
+}
+
+static void what_drips_behind_the_end_is_left_after_a_second(void)
+{
+    struct fixture f;
+    begin(&f);
+    size_t pieces = give_drip(&f, 50000);
+    CU_ASSERT(pieces > 5 && pieces <= 20);
+    fixture_free(&f);
+}
+
+static void what_drips_behind_the_end_is_left_at_the_deadline(void)
+{
+    struct fixture f;
+    begin(&f);
+    CU_ASSERT(give_drip(&f, 500) <= 4);
+    fixture_free(&f);
+}
+
 /* ---- interrupt() ---- */
 
 static void interrupt_it(struct sg_call *call, void *context)
@@ -355,6 +388,25 @@ static void an_interrupt_while_a_run_waits_keeps_it_from_being_sent(void)
     fixture_free(&f);
 }
 
+static void an_interrupt_behind_the_end_is_seen_though_more_comes(void)
+{
+    struct fixture f;
+    begin(&f);
+    call_reply(f.call, (struct fake_reply){.status = 200,
+                                           .body = BEGUN OUT("x") ENDED "\n\n\n\n",
+                                           .piece_len = strlen(BEGUN OUT("x") ENDED),
+                                           .before = interrupt_it,
+                                           .context = &f});
+    CU_ASSERT_EQUAL(run_it(&f), 0); /* it ended in order */
+    expect_text(&f, SG_OUT_LOG_OUT, "x");
+    CU_ASSERT_EQUAL(f.call->requests[0].sunk, 0);
+    renew_call(&f);
+    answer(&f, BEGUN OUT("next") ENDED);
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    CU_ASSERT_EQUAL(f.call->slept_ms, 0);
+    fixture_free(&f);
+}
+
 static void an_interrupt_without_a_run_has_no_effect(void)
 {
     struct fixture f;
@@ -382,6 +434,9 @@ static const struct test tests[] = {
     TEST(output_without_end_is_cut_and_kept),
     TEST(an_answer_that_is_too_long_counts_as_output),
     TEST(a_server_whose_keepalives_stop_is_given_up),
+    TEST(what_drips_behind_the_end_is_left_after_a_second),
+    TEST(what_drips_behind_the_end_is_left_at_the_deadline),
+    TEST(an_interrupt_behind_the_end_is_seen_though_more_comes),
     TEST(a_run_ends_soon_after_an_interrupt),
     TEST(an_interrupt_is_seen_before_there_is_an_answer),
     TEST(an_interrupt_while_a_run_waits_keeps_it_from_being_sent),
