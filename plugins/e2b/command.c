@@ -355,6 +355,12 @@ static int conclude_stopped(struct command *c, bool is_killed, struct sg_error *
     }
 }
 
+/* Of the command there is more than the request. */
+static bool has_begun(const struct command *c)
+{
+    return c->pid != 0 || c->emitted > 0;
+}
+
 /* The exchange failed by itself. */
 static int conclude_unanswered(struct command *c, const struct exchange *x, int code,
                                bool is_killed, struct sg_error *err)
@@ -365,8 +371,8 @@ static int conclude_unanswered(struct command *c, const struct exchange *x, int 
     if (code == SG_E_TIMEOUT && clock_ms() >= c->deadline) {
         return fail_timeout(c, is_killed, err);
     }
-    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code,
-                          c->pid != 0 ? "the command did not end" : WHAT, err);
+    const char *what = has_begun(c) ? "the command did not end" : WHAT;
+    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code, what, err);
 }
 
 /* Ends what must be ended; the error says afterwards what it said before. */
@@ -383,6 +389,27 @@ static bool end_process_quietly(struct command *c, int code, struct sg_error *er
     return is_killed;
 }
 
+/* It did not end in order, if it began at all. */
+static int conclude_cut(struct command *c, const struct exchange *x, int code, bool is_killed,
+                        struct sg_error *err)
+{
+    if (c->stop > STOP_ENDED) {
+        return conclude_stopped(c, is_killed, err);
+    }
+    if (c->has_failed) {
+        return fail_failed(c, is_killed, err);
+    }
+    return code != 0 && c->stop == STOP_NONE ? conclude_unanswered(c, x, code, is_killed, err)
+                                             : fail_interrupted(c, err);
+}
+
+/* It ran, or nothing says that it did not. */
+static bool may_have_begun(const struct command *c, const struct exchange *x, int code)
+{
+    bool was_sent = code == 0 || c->stop != STOP_NONE || x->reply.failed_at > SG_HTTP_NO_TLS;
+    return has_begun(c) || (was_sent && !c->has_failed);
+}
+
 static int conclude(struct command *c, const struct exchange *x, int code, struct sg_error *err)
 {
     if (c->has_ended && c->stop <= STOP_ENDED) {
@@ -395,14 +422,8 @@ static int conclude(struct command *c, const struct exchange *x, int code, struc
     if (c->stop == STOP_EMIT) {
         return c->stop_code;
     }
-    if (c->stop > STOP_ENDED) {
-        return conclude_stopped(c, is_killed, err);
-    }
-    if (c->has_failed) {
-        return fail_failed(c, is_killed, err);
-    }
-    return code != 0 && c->stop == STOP_NONE ? conclude_unanswered(c, x, code, is_killed, err)
-                                             : fail_interrupted(c, err);
+    int failed = conclude_cut(c, x, code, is_killed, err);
+    return may_have_begun(c, x, code) ? run_tell_begun(c->call, failed, err) : failed;
 }
 
 /* ---- the whole ---- */

@@ -167,6 +167,9 @@ void stream_clear(struct stream *);
 /* e2b_run() sets is_running around every run, of bash too. True if interrupt() has come since: end it soon with
  * SG_E_CANCELLED. */
 bool run_is_interrupted(struct e2b *, struct sandbox *);
+/* A run that has begun, or may have, fails with `code`: where the model would not learn that it may have had effects, this is
+ * said. Returns the code, or that of emit(). */
+int run_tell_begun(struct sg_call *, int code, struct sg_error *);
 
 /* ---- the operations ---- */
 

@@ -307,15 +307,25 @@ static int fail_time(const struct run *run, struct sg_error *err)
                         seconds);
     }
     return sg->fail(err, SG_E_TIMEOUT,
-                    "the code ran longer than %llds and was interrupted; variables are kept",
+                    "the code ran longer than %llds and was interrupted; variables are kept "
+                    "unless it goes on all the same",
                     seconds);
+}
+
+int run_tell_begun(struct sg_call *call, int code, struct sg_error *err)
+{
+    static const char json[] = "{\"state\":\"begun\"}";
+    int result =
+        code == SG_E_UNAVAILABLE ? sg->emit(call, SG_OUT_STATUS, json, sizeof json - 1, err) : 0;
+    return result != 0 ? result : code;
 }
 
 static int fail_lost(struct run *run, struct sg_error *err)
 {
     const char *what =
         run->stop == STOP_SILENCE ? "the interpreter fell silent" : "the code did not end";
-    return fault_lost(run->e2b, run->call, run->sandbox, what, err);
+    int code = fault_lost(run->e2b, run->call, run->sandbox, what, err);
+    return run_tell_begun(run->call, code, err);
 }
 
 /* It has begun or may have, and did not end in order. `result` is how the exchange ended. */
