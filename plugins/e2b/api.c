@@ -247,9 +247,11 @@ static void has_room_again(struct e2b *e2b)
     pthread_mutex_unlock(&e2b->lock);
 }
 
-int api_delete(struct e2b *e2b, struct sg_call *call, const char *id, struct sg_error *err)
+int api_delete(struct e2b *e2b, struct sg_call *call, const char *id, int64_t timeout_ms,
+               struct sg_error *err)
 {
-    struct exchange x = {.method = "DELETE"};
+    struct exchange x = {
+        .method = "DELETE", .timeout_ms = timeout_ms, .never_waits = timeout_ms > 0};
     int code = ask(e2b, call, &x, id, "", "cannot end the sandbox", err);
     if (code == 0 || code == SG_E_GONE) {
         has_room_again(e2b);

@@ -39,8 +39,10 @@ struct sandbox *api_read_sandbox(const struct exchange *, char ret_id[64],
 int api_connect(struct e2b *, struct sg_call *, const char *id, struct sandbox **ret,
                 struct sg_error *);
 int api_timeout(struct e2b *, struct sg_call *, const char *id, int64_t life_ms, struct sg_error *);
-/* One that is gone already is a success. Waits. */
-int api_delete(struct e2b *, struct sg_call *, const char *id, struct sg_error *);
+/* One that is gone already is a success. timeout_ms: 0: request_timeout, and the API's rest is waited for; else it is not.
+ * Waits. */
+int api_delete(struct e2b *, struct sg_call *, const char *id, int64_t timeout_ms,
+               struct sg_error *);
 /* True if the API says that it does not know it; `scratch` is written to. Waits. */
 bool api_knows_not(struct e2b *, struct sg_call *, const char *id, struct sg_error *scratch);
 

@@ -105,6 +105,7 @@ struct exchange {       /* one at a time; all zero but for what is asked */
     const void *body;
     size_t body_len;
     int64_t timeout_ms; /* the whole; 0: request_timeout */
+    bool never_waits;   /* for an API that wants rest, or cannot be reached: it fails at once */
     int64_t silence_ms; /* 0: the whole */
     uint64_t bytes_max; /* of the answer; 0: 1 MiB */
     int64_t tick_ms;    /* see sg_http_request */

@@ -65,7 +65,7 @@ int e2b_destroy(void *self, struct sg_call *call, const char *handle, struct sg_
     int code = id_of(handle, id, err);
     if (code == 0) {
         interrupt(e2b, id);
-        code = api_delete(e2b, call, id, err);
+        code = api_delete(e2b, call, id, 0, err);
         if (code == 0) {
             forget(e2b, id);
         }
