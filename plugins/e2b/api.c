@@ -40,6 +40,13 @@ static bool is_domain_character(char c)
     return is_id_character(c) || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
 }
 
+bool api_port_is_valid(const char *port)
+{
+    size_t digits = strspn(port, "0123456789");
+    return digits > 0 && digits <= 5 && port[digits] == '\0' && port[0] != '0' &&
+           strtol(port, NULL, 10) <= 65535;
+}
+
 /* Host characters, and perhaps a port. */
 bool api_domain_is_valid(const char *domain)
 {
@@ -52,10 +59,7 @@ bool api_domain_is_valid(const char *domain)
     if (!is_host || domain[len] == '\0') {
         return is_host;
     }
-    const char *port = domain + len + 1;
-    size_t digits = strspn(port, "0123456789");
-    return domain[len] == ':' && digits > 0 && digits <= 5 && port[digits] == '\0' &&
-           port[0] != '0' && strtol(port, NULL, 10) <= 65535;
+    return domain[len] == ':' && api_port_is_valid(domain + len + 1);
 }
 
 void api_encode(struct text *text, const char *data, size_t len)

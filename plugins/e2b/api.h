@@ -6,6 +6,13 @@
 
 #include "text.h"
 
+/* ---- options.c ---- */
+
+/* SG_E_CONFIG where they cannot work. */
+int options_check(const struct e2b_config *, struct sg_error *);
+/* Plain http, and not to this machine, where nobody is on the way. */
+bool options_url_is_open(const char *url);
+
 /* ---- sandboxes.c ---- */
 
 struct sandbox *sandbox_new(void); /* with one reference; NULL: no memory */
@@ -27,6 +34,8 @@ void sandboxes_clear(struct e2b *);
 /* An id as E2B writes it, of an answer or a handle: [a-z0-9]{1,63}; what follows a dash is dropped. */
 bool api_id(const char *text, size_t len, char ret[64]);
 bool api_domain_is_valid(const char *domain);
+/* 1 to 65535, without a zero in front and nothing behind. */
+bool api_port_is_valid(const char *port);
 /* Percent-encodes all but letters, digits and "-_.". */
 void api_encode(struct text *, const char *data, size_t len);
 /* The time to live in seconds, rounded up, that is asked for: never more than `lifetime`. */

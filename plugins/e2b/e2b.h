@@ -2,7 +2,8 @@
  * two servers of its own, the code interpreter (port 49999) and envd for files and processes (49983).
  *
  *   plugin.c     options, open, close               run.c      Python and other languages, by the interpreter
- *   api.c        what is asked of the API           stream.c   the interpreter's answer: lines
+ *   options.c    what options may be                stream.c   the interpreter's answer: lines
+ *   api.c        what is asked of the API
  *   create.c     making one, lost answers           event.c    what one line says (with lenient.c, traceback.c)
  *   life.c       connect, touch, destroy            command.c  bash, by envd's processes (frames.c, process.c)
  *   sandboxes.c  those that are known               files.c    put, get, list, by envd (envd.c)

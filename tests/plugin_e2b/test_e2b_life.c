@@ -34,7 +34,9 @@ static void options_shape_what_is_asked_for(void)
     config_set(plugin, f.config, "lifetime", "90s");
     config_set(plugin, f.config, "public_traffic", "true");
     config_set(plugin, f.config, "allow_out", "pypi.org\n*.pythonhosted.org");
-    config_set(plugin, f.config, "ca_file", "/dev/null");
+    char ca_file[64];
+    ca_file_new("-----BEGIN CERTIFICATE-----\n", ca_file);
+    config_set(plugin, f.config, "ca_file", ca_file);
     fixture_open(&f);
     CU_ASSERT_STRING_EQUAL(f.call->logged,
                            "'api_url' is plain http: who is on the way can read the API key");
@@ -48,7 +50,8 @@ static void options_shape_what_is_asked_for(void)
         "\"NOTE\": \"a\\\"b\\n\"}, \"allow_internet_access\": false, \"network\": "
         "{\"allowPublicTraffic\": true, \"allowOut\": [\"pypi.org\", \"*.pythonhosted.org\"], "
         "\"denyOut\": [\"0.0.0.0/0\"]}}");
-    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, "/dev/null");
+    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, ca_file);
+    unlink(ca_file);
     CU_ASSERT_STRING_EQUAL(f.call->logged,
                            "sandboxes are to live for 1020 s without use, longer than 'lifetime' "
                            "(90 s): some will end early");
