@@ -15,7 +15,8 @@ bool options_url_is_open(const char *url);
 
 /* ---- sandboxes.c ---- */
 
-struct sandbox *sandbox_new(void); /* with one reference; NULL: no memory */
+struct sandbox *sandbox_new(void);      /* with one reference; NULL: no memory */
+void sandbox_discard(struct sandbox *); /* that was never in the table; NULL is fine */
 /* The one of this id with a reference, or NULL. */
 struct sandbox *sandbox_find(struct e2b *, const char *id);
 /* Puts it into the table, or finds that one of its id is there already. Takes the reference and gives one to what is in
@@ -40,10 +41,11 @@ bool api_port_is_valid(const char *port);
 void api_encode(struct text *, const char *data, size_t len);
 /* The time to live in seconds, rounded up, that is asked for: never more than `lifetime`. */
 int64_t api_life_seconds(struct e2b *, struct sg_call *, int64_t life_ms);
-/* Reads the answer to a create or a connect. NULL: what is wrong with it is in *ret_problem, and ret_id says of which
+/* Reads the answer to a create or a connect. NULL: what is wrong with it is in `ret_problem`, and ret_id says of which
  * sandbox ("": none) that is. */
-struct sandbox *api_read_sandbox(const struct exchange *, char ret_id[64],
-                                 const char **ret_problem);
+#define PROBLEM_BYTES 400
+struct sandbox *api_read_sandbox(const struct e2b *, const struct exchange *, char ret_id[64],
+                                 char ret_problem[PROBLEM_BYTES]);
 /* SG_E_GONE: E2B does not know the sandbox. Wait. */
 int api_connect(struct e2b *, struct sg_call *, const char *id, struct sandbox **ret,
                 struct sg_error *);

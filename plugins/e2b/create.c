@@ -380,9 +380,8 @@ static int discard(struct e2b *e2b, struct sg_call *call, const char *label, con
 static int read_answer(struct e2b *e2b, struct sg_call *call, const struct exchange *x,
                        const char *label, struct sandbox **ret, struct sg_error *err)
 {
-    char id[64];
-    const char *problem = NULL;
-    *ret = api_read_sandbox(x, id, &problem);
+    char id[64], problem[PROBLEM_BYTES];
+    *ret = api_read_sandbox(e2b, x, id, problem);
     if (*ret != NULL) {
         return 0;
     }

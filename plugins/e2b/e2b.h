@@ -31,6 +31,7 @@ struct e2b_config {
     int64_t lifetime, request_timeout; /* ms */
     int64_t concurrency;               /* sandboxes at one time; 0: no limit of ours */
     bool internet, public_traffic;
+    const char *const *sandbox_domains;
     const char *const *allow_out, *const *deny_out; /* hosts, addresses, networks */
     struct sg_map env;
 };

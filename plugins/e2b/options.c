@@ -116,6 +116,25 @@ static int check_domain(const struct e2b_config *config, struct sg_error *err)
                           config->domain);
 }
 
+static int check_sandbox_domains(const struct e2b_config *config, struct sg_error *err)
+{
+    const char *const *domain = config->sandbox_domains;
+    if (domain[0] != NULL && config->sandbox_url != NULL) {
+        return sg->fail(
+            err, SG_E_CONFIG,
+            "'sandbox_domains' is of no use where 'sandbox_url' says where all sandboxes "
+            "are: leave out one of them");
+    }
+    while (*domain != NULL && api_domain_is_valid(*domain)) {
+        domain++;
+    }
+    return *domain == NULL ? 0
+                           : sg->fail(err, SG_E_CONFIG,
+                                      "'sandbox_domains': '%.100s' is no host name, perhaps with "
+                                      "':PORT'",
+                                      *domain);
+}
+
 /* ---- certificates ---- */
 
 #define CA_BYTES_SEEN ((size_t)1 << 20)
@@ -201,6 +220,7 @@ static int check_places(const struct e2b_config *config, struct sg_error *err)
     int code = check_domain(config, err);
     code = code != 0 ? code : check_url("api_url", config->api_url, err);
     code = code != 0 ? code : check_url("sandbox_url", config->sandbox_url, err);
+    code = code != 0 ? code : check_sandbox_domains(config, err);
     code = code != 0 ? code : check_ca(config, err);
     return code != 0 ? code : check_template(config, err);
 }

@@ -27,6 +27,11 @@ static const struct sg_option options[] = {
      FIELD(sandbox_url),
      .help = "one URL for the servers of all sandboxes, told apart by headers; absent: each has a "
              "host of its own, https://PORT-ID.DOMAIN"},
+    {.name = "sandbox_domains",
+     .type = SG_STRINGS,
+     FIELD(sandbox_domains),
+     .help = "domains that the API may say a sandbox is at, beside that of 'domain'; those below "
+             "them too. Any other is refused"},
     {.name = "ca_file",
      .type = SG_STRING,
      FIELD(ca_file),

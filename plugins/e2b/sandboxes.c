@@ -46,8 +46,11 @@ struct sandbox *sandbox_find(struct e2b *e2b, const char *id)
     return found;
 }
 
-static void wipe_and_free(struct sandbox *sandbox)
+void sandbox_discard(struct sandbox *sandbox)
 {
+    if (sandbox == NULL) {
+        return;
+    }
     memset(sandbox, 0, sizeof *sandbox); /* its tokens, and the magic */
     free(sandbox);
 }
@@ -68,7 +71,7 @@ struct sandbox *sandbox_add_take(struct e2b *e2b, struct sandbox *sandbox, bool 
     if (there == NULL) {
         return sandbox;
     }
-    wipe_and_free(sandbox); /* another call was faster, or it cannot be what it is said to be */
+    sandbox_discard(sandbox); /* another call was faster, or it cannot be what it is said to be */
     return is_made ? NULL : there;
 }
 
@@ -81,7 +84,7 @@ void sandbox_unref(struct e2b *e2b, struct sandbox *sandbox)
     bool is_last = --sandbox->refs == 0;
     pthread_mutex_unlock(&e2b->lock);
     if (is_last) {
-        wipe_and_free(sandbox);
+        sandbox_discard(sandbox);
     }
 }
 

@@ -124,6 +124,7 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
     struct fixture f;
     fixture_init(&f);
     config_set(plugin, f.config, "domain", "e2b.test:8443");
+    config_set(plugin, f.config, "sandbox_domains", "other.example");
     fixture_open(&f);
     make(&f, "{\"sandboxID\": \"" ID "-c0ffee\", \"envdVersion\": \"0.4.0\"}");
     make(&f, "{\"sandboxID\": \"" OTHER "\", \"envdVersion\": \"1.2.3-beta\", \"domain\": "
@@ -142,7 +143,7 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
     fixture_init(&f);
     config_set(plugin, f.config, "sandbox_url", "http://127.0.0.1:49000/");
     fixture_open(&f);
-    make(&f, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.4.0\", \"domain\": \"e2b.dev\"}");
+    make(&f, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.4.0\", \"domain\": \"localhost\"}");
     one = get(&f, ID);
     ask(&f, one, PORT_INTERPRETER);
     expect_request(&f, 0, "GET", "http://127.0.0.1:49000/x?y=1");
@@ -150,6 +151,57 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
                            "E2b-Sandbox-Id: " ID "\nE2b-Sandbox-Port: 49999\n");
     sandbox_unref(f.e2b, one);
     fixture_free(&f);
+}
+
+/* An API that is wrong, or is not E2B's, must not send the gateway to hosts of the inside. */
+static void a_sandbox_is_only_where_the_options_let_it_be(void)
+{
+    static const struct {
+        const char *configured, *more, *answered;
+        bool is_taken;
+    } cases[] = {
+        {"e2b.app", "", "e2b.app", true},
+        {"e2b.app", "", "E2B.App", true},
+        {"e2b.app", "", "eu-1.e2b.app", true},
+        {"e2b.app", "", "e2b.dev", false},
+        {"e2b.app", "", "evile2b.app", false},
+        {"e2b.app", "", "b.app", false},
+        {"e2b.app", "", "e2b.app.evil.example", false},
+        {"e2b.app", "", "e2b.app:22", false},
+        {"e2b.app", "", "localhost", false},
+        {"e2b.app", "", "169.254.169.254", false},
+        {"e2b.app", "e2b.dev\nours.example:8443", "eu.e2b.dev", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "x.ours.example:8443", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "ours.example", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "ours.example:8444", false},
+        {"e2b.test:8443", "", "e2b.test:8443", true},
+        {"e2b.test:8443", "", "e2b.test:9000", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture f;
+        char body[256], message[256], url[128];
+        fixture_init(&f);
+        config_set(plugin, f.config, "domain", cases[i].configured);
+        config_set(plugin, f.config, "sandbox_domains", cases[i].more);
+        fixture_open(&f);
+        snprintf(body, sizeof body,
+                 "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.5.0\", \"domain\": \"%s\"}",
+                 cases[i].answered);
+        snprintf(message, sizeof message,
+                 "cannot make a sandbox: E2B's answer cannot be used: its domain '%s' is neither "
+                 "that of 'domain' nor below it; if it is right, add it to 'sandbox_domains'",
+                 cases[i].answered);
+        reply(&f, 201, body);
+        reply(&f, 204, "");
+        CU_ASSERT_EQUAL(create(&f, "sg-first"), cases[i].is_taken ? 0 : SG_E_UNAVAILABLE);
+        if (!cases[i].is_taken) {
+            expect_message(&f, message);
+            snprintf(url, sizeof url, "https://api.%s/sandboxes/" ID, cases[i].configured);
+            expect_request(&f, 1, "DELETE", url);
+        }
+        CU_ASSERT_EQUAL(f.call->requests_count, cases[i].is_taken ? 1 : 2);
+        fixture_free(&f);
+    }
 }
 
 /* ---- connect, touch, destroy ---- */
@@ -192,6 +244,10 @@ static void a_handle_that_cannot_be_connected_to_says_why(void)
          "again: Sandbox *** is being killed"},
         {ID, 200, CREATED(OTHER), SG_E_UNAVAILABLE,
          "cannot find the sandbox again: E2B's answer is about another sandbox"},
+        {ID, 200, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.5.0\", \"domain\": \"a.b\"}",
+         SG_E_UNAVAILABLE,
+         "cannot find the sandbox again: E2B's answer cannot be used: its domain 'a.b' is neither "
+         "that of 'domain' nor below it; if it is right, add it to 'sandbox_domains'"},
         {ID, 200, "{", SG_E_UNAVAILABLE,
          "cannot find the sandbox again: E2B's answer cannot be used: it is no JSON object"},
         {"../a", 0, NULL, SG_E_GONE, "the handle is none of E2B's, so there is no sandbox of it"},
@@ -305,6 +361,7 @@ static const struct test tests[] = {
     TEST(options_shape_what_is_asked_for),
     TEST(with_the_internet_open_networks_can_be_denied_and_a_template_be_asked_for),
     TEST(the_key_goes_to_the_api_only_and_each_token_where_it_is_wanted),
+    TEST(a_sandbox_is_only_where_the_options_let_it_be),
     TEST(the_sandbox_is_where_its_answer_or_sandbox_url_says),
     TEST(a_handle_of_an_earlier_process_is_connected_to_once),
     TEST(a_handle_that_cannot_be_connected_to_says_why),

@@ -53,6 +53,12 @@ static const struct option_case cases[] = {
     {"api_url", "https://host/?a=b", NULL, NULL, "'api_url' " URL_RULE "https://host/?a=b'"},
     {"sandbox_url", "https://sandbox.e2b.test", NULL, NULL, NULL},
     {"sandbox_url", "http://a b", NULL, NULL, "'sandbox_url' " URL_RULE "http://a b'"},
+    {"sandbox_domains", "e2b.dev\nours.example:8443", NULL, NULL, NULL},
+    {"sandbox_domains", "e2b.dev\nhttps://a", NULL, NULL,
+     "'sandbox_domains': 'https://a' is no host name, perhaps with ':PORT'"},
+    {"sandbox_domains", "e2b.dev", "sandbox_url", "https://a.example",
+     "'sandbox_domains' is of no use where 'sandbox_url' says where all sandboxes are: leave out "
+     "one of them"},
     {"ca_file", "ca.pem", NULL, NULL, "'ca_file' must be an absolute path, not 'ca.pem'"},
     {"ca_file", "/dev/null", NULL, NULL, "'ca_file' is no regular file: '/dev/null'"},
     {"ca_file", "/tmp", NULL, NULL, "'ca_file' is no regular file: '/tmp'"},
