@@ -146,7 +146,7 @@ static int take_end(struct command *c, bool is_tick, struct sg_error *err)
     if (c->end_by == 0) {
         c->end_by = now + END_MS < c->deadline ? now + END_MS : c->deadline;
     }
-    bool is_over = is_tick || now >= c->end_by || run_is_interrupted(c->e2b, c->sandbox);
+    bool is_over = is_tick || now >= c->end_by || sandbox_is_interrupted(c->e2b, c->sandbox);
     return is_over ? stop(c, STOP_ENDED, err) : 0;
 }
 
@@ -162,7 +162,7 @@ static int take(void *context, enum sg_out kind, const void *data, size_t len, s
     if (c->has_ended || c->frames.has_ended) {
         return take_end(c, len == 0, err);
     }
-    if (run_is_interrupted(c->e2b, c->sandbox)) {
+    if (sandbox_is_interrupted(c->e2b, c->sandbox)) {
         return stop(c, STOP_INTERRUPT, err);
     }
     return clock_ms() >= c->deadline ? stop(c, STOP_TIMEOUT, err) : 0;
@@ -443,6 +443,9 @@ static int ask(struct command *c, const struct text *request, struct sg_error *e
     struct envd_headers headers;
     const struct sg_sink sink = {take, c};
     kill_stray(c, err);
+    if (sandbox_is_interrupted(c->e2b, c->sandbox)) {
+        return sg->fail(err, SG_E_CANCELLED, "the command was interrupted before it began");
+    }
     begin_clock(c);
     snprintf(limit, sizeof limit, "%lld", (long long)c->limit_ms);
     struct exchange x = start_exchange(c, request, &headers, limit);

@@ -67,6 +67,13 @@ struct orphan { /* a create whose answer was lost: perhaps there is a sandbox of
     char label[128];
 };
 
+struct
+    coming_run { /* whose sandbox is being looked for: there is none yet that could be told of an interrupt */
+    struct coming_run *next;
+    char id[64]; /* "": its handle is none */
+    bool is_interrupted;
+};
+
 struct e2b { /* an instance */
     uint32_t magic;
     const struct e2b_config *config;
@@ -74,9 +81,10 @@ struct e2b { /* an instance */
     char *sandbox_url; /* likewise; NULL: each has a host of its own */
     pthread_mutex_t lock;
     struct sandbox *buckets[SANDBOX_BUCKETS];
-    size_t count;             /* sandboxes that are there or being made */
-    struct orphan *orphans;   /* under the lock */
-    int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
+    size_t count;              /* sandboxes that are there or being made */
+    struct coming_run *coming; /* under the lock */
+    struct orphan *orphans;    /* under the lock */
+    int64_t api_closed_until;  /* clock_ms(), under the lock: the API has said to wait until then */
     bool
         wants_probe; /* under the lock: it said longer than we keep to; one call asks first, then all */
     /* A create was refused since the account is full, with this message: clock_ms(), under the lock: none is asked for
@@ -91,6 +99,15 @@ struct e2b { /* an instance */
  * asks the API. SG_E_GONE: E2B does not know it. Waits. */
 int sandbox_get(struct e2b *, struct sg_call *, const char *handle, struct sandbox **ret,
                 struct sg_error *);
+/* The same for a run, which begins with it: from before it is looked for an interrupt reaches the run, until the run has
+ * ended. SG_E_GONE: as above. Waits. */
+int sandbox_begin_run(struct e2b *, struct sg_call *, const char *handle, struct sandbox **ret,
+                      struct sg_error *);
+void sandbox_end_run(struct e2b *, struct sandbox *);
+/* True if an interrupt has come since: the run is to end soon with SG_E_CANCELLED. */
+bool sandbox_is_interrupted(struct e2b *, struct sandbox *);
+/* Interrupts the run in the sandbox of this handle, if there is one. */
+void sandbox_interrupt(struct e2b *, const char *handle);
 void sandbox_unref(struct e2b *, struct sandbox *);
 /* It has ended: the table forgets it. The references stay good. */
 void sandbox_forget(struct e2b *, struct sandbox *);
@@ -167,9 +184,6 @@ void stream_clear(struct stream *);
 
 /* ---- run.c ---- */
 
-/* e2b_run() sets is_running around every run, of bash too. True if interrupt() has come since: end it soon with
- * SG_E_CANCELLED. */
-bool run_is_interrupted(struct e2b *, struct sandbox *);
 /* A run that has begun, or may have, fails with `code`: where the model would not learn that it may have had effects, this is
  * said. Returns the code, or that of emit(). */
 int run_tell_begun(struct sg_call *, int code, struct sg_error *);

@@ -56,35 +56,12 @@ struct run {
 
 /* ---- interrupting ---- */
 
-bool run_is_interrupted(struct e2b *e2b, struct sandbox *sandbox)
-{
-    pthread_mutex_lock(&e2b->lock);
-    bool is_interrupted = sandbox->interrupt_wanted;
-    pthread_mutex_unlock(&e2b->lock);
-    return is_interrupted;
-}
-
-static void set_running(struct e2b *e2b, struct sandbox *sandbox, bool is_running)
-{
-    pthread_mutex_lock(&e2b->lock);
-    sandbox->is_running = is_running;
-    sandbox->interrupt_wanted = false;
-    pthread_mutex_unlock(&e2b->lock);
-}
-
-/* The run notices by its next tick. */
+/* A run in its sandbox notices by its next tick. */
 int e2b_interrupt(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
 {
-    struct e2b *e2b = self;
-    struct sandbox *sandbox;
-    int result = sandbox_get(e2b, call, handle, &sandbox, err);
-    if (result != 0) {
-        return result;
-    }
-    pthread_mutex_lock(&e2b->lock);
-    sandbox->interrupt_wanted = sandbox->is_running;
-    pthread_mutex_unlock(&e2b->lock);
-    sandbox_unref(e2b, sandbox);
+    (void)call;
+    (void)err; /* one that is not there has no run */
+    sandbox_interrupt(self, handle);
     return 0;
 }
 
@@ -107,7 +84,7 @@ static enum stop reason_to_leave(struct run *run, int64_t now, bool is_tick)
     if (run->end_by == 0) {
         run->end_by = now + END_MS < run->deadline ? now + END_MS : run->deadline;
     }
-    bool is_over = is_tick || now >= run->end_by || run_is_interrupted(run->e2b, run->sandbox);
+    bool is_over = is_tick || now >= run->end_by || sandbox_is_interrupted(run->e2b, run->sandbox);
     return is_over ? STOP_ENDED : STOP_NONE;
 }
 
@@ -117,7 +94,7 @@ static enum stop reason_to_stop(struct run *run, bool is_tick)
     if (run->stream.has_ended) {
         return reason_to_leave(run, now, is_tick);
     }
-    if (run_is_interrupted(run->e2b, run->sandbox)) {
+    if (sandbox_is_interrupted(run->e2b, run->sandbox)) {
         return STOP_INTERRUPT;
     }
     if (now >= run->deadline) {
@@ -391,7 +368,7 @@ static int keep_quiet(const struct run *run, struct sg_error *err)
     int64_t ms = run->sandbox->quiet_until - clock_ms();
     ms = ms < QUIET_MS ? ms : QUIET_MS;
     int result = ms > 0 ? sg->sleep(run->call, ms, err) : 0;
-    if (result == 0 && run_is_interrupted(run->e2b, run->sandbox)) {
+    if (result == 0 && sandbox_is_interrupted(run->e2b, run->sandbox)) {
         return fail_interrupted(err);
     }
     return result;
@@ -461,7 +438,7 @@ int e2b_run(void *self, struct sg_call *call, const char *handle, const struct s
                         "the language of the code is no name of one: use python "
                         "or bash");
     }
-    int result = sandbox_get(e2b, call, handle, &sandbox, err);
+    int result = sandbox_begin_run(e2b, call, handle, &sandbox, err);
     if (result == SG_E_GONE) {
         return sg->fail(err, SG_E_GONE_BEFORE, "%s", sg->message(err));
     }
@@ -469,10 +446,9 @@ int e2b_run(void *self, struct sg_call *call, const char *handle, const struct s
         return result;
     }
     bool is_bash = asked->language != NULL && strcmp(asked->language, "bash") == 0;
-    set_running(e2b, sandbox, true);
     result = is_bash ? command_run(e2b, call, sandbox, asked, err)
                      : run_by_interpreter(e2b, call, sandbox, asked, err);
-    set_running(e2b, sandbox, false);
+    sandbox_end_run(e2b, sandbox);
     sandbox_unref(e2b, sandbox);
     return result;
 }

@@ -72,6 +72,16 @@ static inline void end(struct fixture *f)
     fixture_free(f);
 }
 
+/* For a reply's `before`, whose context is the fixture. */
+static inline void interrupt_now(struct sg_call *call, void *context)
+{
+    struct fixture *f = context;
+    (void)call;
+    struct sg_call *other = call_new();
+    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, other, ID, call_error(other)), 0);
+    call_free(other);
+}
+
 #define KILL ENVD "/process.Process/SendSignal"
 #define KILL_BODY "{\"process\":{\"pid\":1234},\"signal\":\"SIGNAL_SIGKILL\"}"
 

@@ -215,15 +215,6 @@ static void base64_is_read_strictly(void)
 
 /* ---- what comes behind the end ---- */
 
-static void interrupt_now(struct sg_call *call, void *context)
-{
-    struct fixture *f = context;
-    (void)call;
-    struct sg_call *other = call_new();
-    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, other, ID, call_error(other)), 0);
-    call_free(other);
-}
-
 /* The end comes with the first piece, and with each that follows the clock moves. Returns how many of those were taken. */
 static size_t run_dripping(int64_t timeout_ms, void (*before)(struct sg_call *, void *))
 {
