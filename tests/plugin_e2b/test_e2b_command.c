@@ -174,8 +174,8 @@ static char *read_script(struct fixture *f)
     const struct fake_request *request = &f->call->requests[1];
     CU_ASSERT_TRUE_FATAL(json_find(request->body + 5, request->body_len - 5, outer, &process, 1));
     CU_ASSERT_TRUE_FATAL(json_find(process.data, process.len, inner, &args, 1));
-    struct json_value rest = json_inside(args);
-    while (json_element(&rest, &element)) {
+    struct json_reader reader = json_reader_of(args.data, args.len);
+    while (json_next_element(&reader, &element)) {
         script = element;
     }
     char *text = calloc(1, script.len);
