@@ -2,6 +2,9 @@
  * are compared as they would be sent; every answer is scripted. */
 #include "life_fixture.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static void a_create_asks_for_a_secured_sandbox_without_internet(void)
 {
     struct fixture f;
@@ -356,6 +359,75 @@ static void one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up(void)
     fixture_free(&f);
 }
 
+/* ---- several at a time ---- */
+
+struct round {
+    struct e2b *e2b;
+    const char *id;
+    atomic_int runs_left;
+    atomic_int wrong; /* CUnit is the main thread's */
+};
+
+/* Each time its sandbox is one of an earlier process: looked for, used, ended. */
+static void *run_and_end(void *context)
+{
+    struct round *round = context;
+    static const struct sg_run asked = {NULL, "1", 1, 60000};
+    char created[512];
+    snprintf(created, sizeof created, "{\"sandboxID\": \"%s\", \"envdVersion\": \"0.5.7\"}",
+             round->id);
+    while (atomic_load(&round->runs_left) > 0) {
+        struct sg_call *call = call_new();
+        call_reply(call, (struct fake_reply){.status = 200, .body = created});
+        call_reply(call, (struct fake_reply){.status = 200,
+                                             .body = "{\"type\":\"end_of_execution\"}\n",
+                                             .ticks = 1});
+        int code = e2b_run(round->e2b, call, round->id, &asked, call_error(call));
+        round->wrong += code != 0 && code != SG_E_CANCELLED;
+        call_free(call);
+        call = call_new();
+        call_reply(call, (struct fake_reply){.status = 204});
+        round->wrong += e2b_destroy(round->e2b, call, round->id, call_error(call)) != 0;
+        call_free(call);
+        atomic_fetch_sub(&round->runs_left, 1);
+    }
+    return NULL;
+}
+
+static void *interrupt_both(void *context)
+{
+    struct round *rounds = context;
+    struct sg_call *call = call_new();
+    while (atomic_load(&rounds[0].runs_left) > 0 || atomic_load(&rounds[1].runs_left) > 0) {
+        for (int i = 0; i < 2; i++) {
+            rounds[i].wrong +=
+                e2b_interrupt(rounds[i].e2b, call, rounds[i].id, call_error(call)) != 0;
+        }
+    }
+    call_free(call);
+    return NULL;
+}
+
+/* For ThreadSanitizer; and behind it nothing is left, in whatever order it was. */
+static void runs_interrupts_and_ends_on_several_threads_leave_nothing(void)
+{
+    struct fixture f;
+    pthread_t threads[3];
+    fixture_init(&f);
+    fixture_open(&f);
+    struct round rounds[2] = {{f.e2b, ID, 300, 0}, {f.e2b, OTHER, 300, 0}};
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[0], NULL, run_and_end, &rounds[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[1], NULL, run_and_end, &rounds[1]), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[2], NULL, interrupt_both, rounds), 0);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    CU_ASSERT_EQUAL(rounds[0].wrong + rounds[1].wrong, 0);
+    CU_ASSERT_EQUAL(f.e2b->count, 0);
+    CU_ASSERT_PTR_NULL(f.e2b->coming);
+    fixture_free(&f);
+}
+
 static const struct test tests[] = {
     TEST(a_create_asks_for_a_secured_sandbox_without_internet),
     TEST(options_shape_what_is_asked_for),
@@ -367,6 +439,7 @@ static const struct test tests[] = {
     TEST(a_handle_that_cannot_be_connected_to_says_why),
     TEST(touch_moves_the_end_and_finds_out_who_is_gone),
     TEST(one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up),
+    TEST(runs_interrupts_and_ends_on_several_threads_leave_nothing),
     TEST(destroy_ends_it_and_one_that_is_gone_is_a_success),
 };
 
