@@ -45,6 +45,17 @@ static inline void reply_answer(struct fixture *f, size_t piece_len)
                                             .piece_len = piece_len});
 }
 
+/* The connection breaks behind it. */
+static inline void reply_broken(struct fixture *f)
+{
+    call_reply(f->call, (struct fake_reply){.status = 200,
+                                            .body = answer.data,
+                                            .body_len = answer.len,
+                                            .code = SG_E_UNAVAILABLE,
+                                            .message = "reset",
+                                            .failed_at = SG_HTTP_CUT});
+}
+
 /* Something happens before it comes. */
 static inline void reply_after(struct fixture *f, void (*before)(struct sg_call *, void *))
 {

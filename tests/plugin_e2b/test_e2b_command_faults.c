@@ -38,12 +38,7 @@ static void a_sandbox_that_ends_amid_a_command_is_gone(void)
     struct fixture f;
     begin(&f, OF_VERSION("0.5.7"));
     put_messages((const char *const[]){START, NULL});
-    call_reply(f.call, (struct fake_reply){.status = 200,
-                                           .body = answer.data,
-                                           .body_len = answer.len,
-                                           .code = SG_E_UNAVAILABLE,
-                                           .message = "reset",
-                                           .failed_at = SG_HTTP_CUT});
+    reply_broken(&f);
     reply(&f, 502, GONE); /* of both kills */
     reply(&f, 502, GONE);
     reply(&f, 502, GONE); /* of /health */
@@ -61,12 +56,7 @@ static void a_connection_that_breaks_amid_a_command_is_told_as_such(void)
         struct fixture f;
         begin(&f, OF_VERSION("0.5.7"));
         put_messages((const char *const[]){firsts[i], NULL});
-        call_reply(f.call, (struct fake_reply){.status = 200,
-                                               .body = answer.data,
-                                               .body_len = answer.len,
-                                               .code = SG_E_UNAVAILABLE,
-                                               .message = "reset",
-                                               .failed_at = SG_HTTP_CUT});
+        reply_broken(&f);
         if (i == 0) {
             reply_kills(&f);
         }
