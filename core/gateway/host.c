@@ -47,10 +47,11 @@ static const struct failure_texts run_texts = {
     .limit = "The sandbox is at its limit.",
     .other = "The sandbox failed.",
 };
-static const struct failure_texts run_with_output_texts = {
+/* Behind output, or a word of it, it is the run that was at a limit, or that broke off. */
+static const struct failure_texts begun_run_texts = {
     .tells_ends = true,
-    .tells_limits = true, /* behind output it is the run that was at a limit */
-    .other = "The sandbox failed.",
+    .tells_limits = true,
+    .other = "The sandbox failed while this ran: it may have had effects.",
 };
 static const struct failure_texts language_texts = {
     .other = "The sandbox cannot run this language.",
@@ -214,7 +215,7 @@ static const struct failure_texts *texts_of_run(const struct sg_run *run,
     if (code == SG_E_INVALID && run->language != NULL && strcmp(run->language, "python") != 0) {
         return &language_texts;
     }
-    return code == SG_E_LIMIT && sink->has_output ? &run_with_output_texts : &run_texts;
+    return sink->has_output ? &begun_run_texts : &run_texts;
 }
 
 static int run_code(struct sg_call *call, const struct sg_run *wanted, const struct sg_sink *to,

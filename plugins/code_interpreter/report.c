@@ -345,7 +345,8 @@ static bool take_status(struct report *r, const char *data, size_t len)
     if (!json_find(data, len, names, found, 2)) {
         return false;
     }
-    r->has_run |= json_string_is(found[0], "output") || json_string_is(found[0], "memory");
+    r->has_run |= json_string_is(found[0], "output") || json_string_is(found[0], "memory") ||
+                  json_string_is(found[0], "begun");
     if (!json_is_string(found[1])) {
         return true;
     }

@@ -20,7 +20,7 @@ struct report {
     enum sg_out partial_kind;
     char *note; /* "[…]\n" in front of everything; NULL: none */
     size_t note_len;
-    bool has_run; /* it gave output, or said that there was some */
+    bool has_run; /* it gave output, or said that there was some, or that it began */
 };
 
 /* `shown`: the bound in bytes. False without memory. */

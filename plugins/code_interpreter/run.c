@@ -67,6 +67,8 @@ static const char *label_of(const struct run *run, int code)
     case SG_E_GONE:
     case SG_E_GONE_BEFORE:
         return "[sandbox failed]";
+    case SG_E_UNAVAILABLE: /* likewise */
+        return run->report.has_run ? "[sandbox failed]" : "[sandbox unavailable]";
     default:
         return "[sandbox unavailable]";
     }
@@ -77,8 +79,9 @@ static const char *message_of(const struct run *run, int code, const struct sg_e
     if (run->too_much) {
         return "the run gave more than 10 MiB of output and was ended; print less";
     }
-    return tool_message(err, code == SG_E_TIMEOUT ? "the run was ended at its time limit"
-                                                  : "the code was not run");
+    return tool_message(err, code == SG_E_TIMEOUT  ? "the run was ended at its time limit"
+                             : run->report.has_run ? "the run broke off; it may have had effects"
+                                                   : "the code was not run");
 }
 
 /* An INVALID of a run is the sandbox's affair (it cannot run this language), not the model's. */

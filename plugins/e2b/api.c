@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define OLD_ID_BYTES_MIN 15 /* before the dash */
 #define CONNECT_WHAT "cannot find the sandbox again"
@@ -40,6 +41,13 @@ static bool is_domain_character(char c)
     return is_id_character(c) || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
 }
 
+bool api_port_is_valid(const char *port)
+{
+    size_t digits = strspn(port, "0123456789");
+    return digits > 0 && digits <= 5 && port[digits] == '\0' && port[0] != '0' &&
+           strtol(port, NULL, 10) <= 65535;
+}
+
 /* Host characters, and perhaps a port. */
 bool api_domain_is_valid(const char *domain)
 {
@@ -52,10 +60,27 @@ bool api_domain_is_valid(const char *domain)
     if (!is_host || domain[len] == '\0') {
         return is_host;
     }
-    const char *port = domain + len + 1;
-    size_t digits = strspn(port, "0123456789");
-    return domain[len] == ':' && digits > 0 && digits <= 5 && port[digits] == '\0' &&
-           port[0] != '0' && strtol(port, NULL, 10) <= 65535;
+    return domain[len] == ':' && api_port_is_valid(domain + len + 1);
+}
+
+/* DOMAIN is `base` or below it, at its port or at that of https. */
+static bool is_within(const char *domain, const char *base)
+{
+    size_t len = strcspn(domain, ":"), base_len = strcspn(base, ":");
+    bool is_port = domain[len] == '\0' || strcmp(domain + len, base + base_len) == 0;
+    size_t above = len > base_len ? len - base_len : 0;
+    return is_port && len >= base_len && strncasecmp(domain + above, base, base_len) == 0 &&
+           (above == 0 || domain[above - 1] == '.');
+}
+
+/* An API that is wrong, or is not E2B's, must not send us to just any host. */
+static bool is_expected(const struct e2b_config *config, const char *domain)
+{
+    bool is_one = is_within(domain, config->domain);
+    for (size_t i = 0; !is_one && config->sandbox_domains[i] != NULL; i++) {
+        is_one = is_within(domain, config->sandbox_domains[i]);
+    }
+    return is_one;
 }
 
 void api_encode(struct text *text, const char *data, size_t len)
@@ -112,13 +137,34 @@ static bool take_version(const char *text, unsigned ret[3])
 
 enum { ANSWER_ID, ANSWER_DOMAIN, ANSWER_ENVD_TOKEN, ANSWER_TRAFFIC_TOKEN, ANSWER_VERSION, ANSWERS };
 
-static const char *read_fields(const struct json_value *values, struct sandbox *sandbox)
+/* Of no interest where `sandbox_url` says where all are. NULL: it is fine. */
+static const char *read_domain(const struct e2b *e2b, struct json_value value,
+                               struct sandbox *sandbox, char unexpected[PROBLEM_BYTES])
 {
-    char version[40];
-    if (!take_text(values[ANSWER_DOMAIN], sandbox->domain, sizeof sandbox->domain) ||
-        (sandbox->domain[0] != '\0' && !api_domain_is_valid(sandbox->domain))) {
+    char words[256];
+    const char *domain = sandbox->domain;
+    if (e2b->sandbox_url != NULL) {
+        return NULL;
+    }
+    if (!take_text(value, sandbox->domain, sizeof sandbox->domain) ||
+        (domain[0] != '\0' && !api_domain_is_valid(domain))) {
         return "its domain is none";
     }
+    if (domain[0] == '\0' || is_expected(e2b->config, domain)) {
+        return NULL;
+    }
+    fault_scrub(e2b, NULL, domain, strlen(domain), words);
+    (void)snprintf(
+        unexpected, PROBLEM_BYTES,
+        "its domain '%s' is neither that of 'domain' nor below it; if it is right, add it "
+        "to 'sandbox_domains'",
+        words); /* fits */
+    return unexpected;
+}
+
+static const char *read_rest(const struct json_value *values, struct sandbox *sandbox)
+{
+    char version[40];
     if (!take_text(values[ANSWER_ENVD_TOKEN], sandbox->envd_token, sizeof sandbox->envd_token) ||
         !take_text(values[ANSWER_TRAFFIC_TOKEN], sandbox->traffic_token,
                    sizeof sandbox->traffic_token)) {
@@ -134,34 +180,32 @@ static const char *read_fields(const struct json_value *values, struct sandbox *
     return NULL;
 }
 
-struct sandbox *api_read_sandbox(const struct exchange *x, char ret_id[64],
-                                 const char **ret_problem)
+struct sandbox *api_read_sandbox(const struct e2b *e2b, const struct exchange *x, char ret_id[64],
+                                 char ret_problem[PROBLEM_BYTES])
 {
     static const char *const names[ANSWERS] = {"sandboxID", "domain", "envdAccessToken",
                                                "trafficAccessToken", "envdVersion"};
     struct json_value values[ANSWERS];
-    char id[128];
+    char id[128], unexpected[PROBLEM_BYTES];
+    const char *problem = NULL;
+    struct sandbox *sandbox = NULL;
     ret_id[0] = '\0';
     if (!json_find(x->body_kept, x->body_kept_len, names, values, ANSWERS)) {
-        *ret_problem = "it is no JSON object";
-        return NULL;
+        problem = "it is no JSON object";
+    } else if (!take_text(values[ANSWER_ID], id, sizeof id) || !api_id(id, strlen(id), ret_id)) {
+        problem = "its 'sandboxID' is none";
+    } else if ((sandbox = sandbox_new()) == NULL) {
+        problem = "there is no memory for it";
+    } else {
+        memcpy(sandbox->id, ret_id, sizeof sandbox->id);
+        problem = read_domain(e2b, values[ANSWER_DOMAIN], sandbox, unexpected);
+        problem = problem != NULL ? problem : read_rest(values, sandbox);
     }
-    if (!take_text(values[ANSWER_ID], id, sizeof id) || !api_id(id, strlen(id), ret_id)) {
-        *ret_problem = "its 'sandboxID' is none";
-        return NULL;
-    }
-    struct sandbox *sandbox = sandbox_new();
-    if (sandbox == NULL) {
-        *ret_problem = "there is no memory for it";
-        return NULL;
-    }
-    memcpy(sandbox->id, ret_id, sizeof sandbox->id);
-    *ret_problem = read_fields(values, sandbox);
-    if (*ret_problem == NULL) {
+    if (problem == NULL) {
         return sandbox;
     }
-    memset(sandbox, 0, sizeof *sandbox);
-    free(sandbox);
+    (void)snprintf(ret_problem, PROBLEM_BYTES, "%s", problem);
+    sandbox_discard(sandbox);
     return NULL;
 }
 
@@ -206,8 +250,7 @@ static int ask(struct e2b *e2b, struct sg_call *call, struct exchange *x, const 
 int api_connect(struct e2b *e2b, struct sg_call *call, const char *id, struct sandbox **ret,
                 struct sg_error *err)
 {
-    char body[64], answered[64];
-    const char *problem = NULL;
+    char body[64], answered[64], problem[PROBLEM_BYTES];
     int64_t life_s = api_life_seconds(e2b, call, 0);
     int len = snprintf(body, sizeof body, "{\"timeout\": %lld}", (long long)life_s);
     struct exchange x = {.content_type = "application/json", .body = body, .body_len = (size_t)len};
@@ -215,7 +258,7 @@ int api_connect(struct e2b *e2b, struct sg_call *call, const char *id, struct sa
     if (code != 0) {
         return code;
     }
-    struct sandbox *sandbox = api_read_sandbox(&x, answered, &problem);
+    struct sandbox *sandbox = api_read_sandbox(e2b, &x, answered, problem);
     if (sandbox == NULL) {
         return sg->fail(err, SG_E_UNAVAILABLE, CONNECT_WHAT ": E2B's answer cannot be used: %s",
                         problem);
@@ -247,9 +290,11 @@ static void has_room_again(struct e2b *e2b)
     pthread_mutex_unlock(&e2b->lock);
 }
 
-int api_delete(struct e2b *e2b, struct sg_call *call, const char *id, struct sg_error *err)
+int api_delete(struct e2b *e2b, struct sg_call *call, const char *id, int64_t timeout_ms,
+               struct sg_error *err)
 {
-    struct exchange x = {.method = "DELETE"};
+    struct exchange x = {
+        .method = "DELETE", .timeout_ms = timeout_ms, .never_waits = timeout_ms > 0};
     int code = ask(e2b, call, &x, id, "", "cannot end the sandbox", err);
     if (code == 0 || code == SG_E_GONE) {
         has_room_again(e2b);

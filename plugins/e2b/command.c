@@ -139,6 +139,17 @@ static int take_frames(struct command *c, const char *data, size_t len, struct s
     return c->frames.problem != NULL ? stop(c, STOP_FRAMES, err) : 0;
 }
 
+/* Whatever comes behind the end is waited for no longer than this, nor than the run may take. */
+static int take_end(struct command *c, bool is_tick, struct sg_error *err)
+{
+    int64_t now = clock_ms();
+    if (c->end_by == 0) {
+        c->end_by = now + END_MS < c->deadline ? now + END_MS : c->deadline;
+    }
+    bool is_over = is_tick || now >= c->end_by || sandbox_is_interrupted(c->e2b, c->sandbox);
+    return is_over ? stop(c, STOP_ENDED, err) : 0;
+}
+
 /* With bytes of the answer, or with none because time has passed. */
 static int take(void *context, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
@@ -149,10 +160,9 @@ static int take(void *context, enum sg_out kind, const void *data, size_t len, s
         return code;
     }
     if (c->has_ended || c->frames.has_ended) {
-        c->end_by = c->end_by != 0 ? c->end_by : clock_ms() + END_MS;
-        return len == 0 || clock_ms() >= c->end_by ? stop(c, STOP_ENDED, err) : 0;
+        return take_end(c, len == 0, err);
     }
-    if (run_is_interrupted(c->e2b, c->sandbox)) {
+    if (sandbox_is_interrupted(c->e2b, c->sandbox)) {
         return stop(c, STOP_INTERRUPT, err);
     }
     return clock_ms() >= c->deadline ? stop(c, STOP_TIMEOUT, err) : 0;
@@ -345,6 +355,12 @@ static int conclude_stopped(struct command *c, bool is_killed, struct sg_error *
     }
 }
 
+/* Of the command there is more than the request. */
+static bool has_begun(const struct command *c)
+{
+    return c->pid != 0 || c->emitted > 0;
+}
+
 /* The exchange failed by itself. */
 static int conclude_unanswered(struct command *c, const struct exchange *x, int code,
                                bool is_killed, struct sg_error *err)
@@ -355,8 +371,8 @@ static int conclude_unanswered(struct command *c, const struct exchange *x, int 
     if (code == SG_E_TIMEOUT && clock_ms() >= c->deadline) {
         return fail_timeout(c, is_killed, err);
     }
-    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code,
-                          c->pid != 0 ? "the command did not end" : WHAT, err);
+    const char *what = has_begun(c) ? "the command did not end" : WHAT;
+    return envd_fail_lost(c->e2b, c->call, c->sandbox, x, code, what, err);
 }
 
 /* Ends what must be ended; the error says afterwards what it said before. */
@@ -373,6 +389,27 @@ static bool end_process_quietly(struct command *c, int code, struct sg_error *er
     return is_killed;
 }
 
+/* It did not end in order, if it began at all. */
+static int conclude_cut(struct command *c, const struct exchange *x, int code, bool is_killed,
+                        struct sg_error *err)
+{
+    if (c->stop > STOP_ENDED) {
+        return conclude_stopped(c, is_killed, err);
+    }
+    if (c->has_failed) {
+        return fail_failed(c, is_killed, err);
+    }
+    return code != 0 && c->stop == STOP_NONE ? conclude_unanswered(c, x, code, is_killed, err)
+                                             : fail_interrupted(c, err);
+}
+
+/* It ran, or nothing says that it did not. */
+static bool may_have_begun(const struct command *c, const struct exchange *x, int code)
+{
+    bool was_sent = code == 0 || c->stop != STOP_NONE || x->reply.failed_at > SG_HTTP_NO_TLS;
+    return has_begun(c) || (was_sent && !c->has_failed);
+}
+
 static int conclude(struct command *c, const struct exchange *x, int code, struct sg_error *err)
 {
     if (c->has_ended && c->stop <= STOP_ENDED) {
@@ -385,14 +422,8 @@ static int conclude(struct command *c, const struct exchange *x, int code, struc
     if (c->stop == STOP_EMIT) {
         return c->stop_code;
     }
-    if (c->stop > STOP_ENDED) {
-        return conclude_stopped(c, is_killed, err);
-    }
-    if (c->has_failed) {
-        return fail_failed(c, is_killed, err);
-    }
-    return code != 0 && c->stop == STOP_NONE ? conclude_unanswered(c, x, code, is_killed, err)
-                                             : fail_interrupted(c, err);
+    int failed = conclude_cut(c, x, code, is_killed, err);
+    return may_have_begun(c, x, code) ? run_tell_begun(c->call, failed, err) : failed;
 }
 
 /* ---- the whole ---- */
@@ -412,6 +443,9 @@ static int ask(struct command *c, const struct text *request, struct sg_error *e
     struct envd_headers headers;
     const struct sg_sink sink = {take, c};
     kill_stray(c, err);
+    if (sandbox_is_interrupted(c->e2b, c->sandbox)) {
+        return sg->fail(err, SG_E_CANCELLED, "the command was interrupted before it began");
+    }
     begin_clock(c);
     snprintf(limit, sizeof limit, "%lld", (long long)c->limit_ms);
     struct exchange x = start_exchange(c, request, &headers, limit);

@@ -14,12 +14,13 @@
 #define PAGES_MAX 10
 #define CURSOR_BYTES_MAX 1024
 #define ORPHANS_MAX 1000
-#define LOOKS_MAX 4    /* at once, for a create that waits for them */
+#define FOUND_MAX 4    /* of one label: there is one, or none */
 #define AGAIN_MS 10000 /* between two looks for one */
 /* E2B's API cuts a request off after 70 s: what it has not begun to make by then it never will. */
 #define SETTLED_MS 90000
 #define CLEAN_MS 10000 /* for all of them at the end */
-#define LOOK_MS 8000   /* is kept free of a create's time, to look for it */
+#define ASIDE_MS 3000  /* for one exchange of it, in a create that waits for one of them */
+#define LOOK_MS 8000   /* is kept free of a create's time, to look for it; it takes no longer */
 
 /* ---- what is asked for ---- */
 
@@ -76,33 +77,27 @@ static void put_request(struct e2b *e2b, struct sg_call *call, const struct sg_s
 
 /* ---- finding one by its label ---- */
 
-struct found { /* ids of one page */
-    char ids[100][64];
+struct found { /* those of a label */
+    char ids[FOUND_MAX][64];
     size_t count;
 };
 
-/* The end of the JSON value that begins with a bracket; the text is known to be JSON. */
-static size_t value_length(const char *text, size_t len)
+struct look {           /* how long looking may take */
+    int64_t until;      /* clock_ms(): nothing is asked any more */
+    int64_t timeout_ms; /* of one exchange */
+};
+
+/* One that is in use is none that was lost, whatever the service says. */
+static bool is_known(struct e2b *e2b, const char *id)
 {
-    size_t depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < len; i++) {
-        if (in_string) {
-            i += text[i] == '\\';
-            in_string = text[i] != '"';
-        } else if (text[i] == '"') {
-            in_string = true;
-        } else if (text[i] == '{' || text[i] == '[') {
-            depth++;
-        } else if ((text[i] == '}' || text[i] == ']') && --depth == 0) {
-            return i + 1;
-        }
-    }
-    return len;
+    struct sandbox *known = sandbox_find(e2b, id);
+    sandbox_unref(e2b, known);
+    return known != NULL;
 }
 
 /* A service that ignores what is asked for must not make us delete sandboxes of others. */
-static void found_add(struct found *found, struct json_value item, const char *label)
+static void found_add(struct e2b *e2b, struct found *found, struct json_value item,
+                      const char *label)
 {
     static const char *const names[] = {"sandboxID", "metadata"};
     static const char *const keys[] = {LABEL_KEY};
@@ -111,35 +106,23 @@ static void found_add(struct found *found, struct json_value item, const char *l
                    json_is_string(values[0]) && values[1].data != NULL &&
                    json_find(values[1].data, values[1].len, keys, &value, 1) &&
                    value.data != NULL && json_string_is(value, label);
-    if (is_ours && found->count < 100 &&
-        api_id(values[0].data + 1, values[0].len - 2, found->ids[found->count])) {
+    if (is_ours && found->count < FOUND_MAX &&
+        api_id(values[0].data + 1, values[0].len - 2, found->ids[found->count]) &&
+        !is_known(e2b, found->ids[found->count])) {
         found->count++;
     }
 }
 
 /* False if the page is no JSON array. */
-static bool read_page(const struct exchange *x, const char *label, struct found *ret)
+static bool read_page(struct e2b *e2b, const struct exchange *x, const char *label,
+                      struct found *ret)
 {
-    static const char *const names[] = {"page"};
-    struct text whole = {0};
-    struct json_value array;
-    text_puts(&whole, "{\"page\": ");
-    text_put(&whole, x->body_kept, x->body_kept_len);
-    text_puts(&whole, "}");
-    bool is_array = !whole.overflow && json_find(whole.data, whole.len, names, &array, 1) &&
-                    array.data != NULL && array.data[0] == '[';
-    size_t at = 1;
-    while (is_array && at < array.len) {
-        if (array.data[at] != '{') {
-            at++;
-            continue;
-        }
-        size_t len = value_length(array.data + at, array.len - at);
-        found_add(ret, (struct json_value){array.data + at, len}, label);
-        at += len;
+    struct json_reader reader = json_reader_of(x->body_kept, x->body_kept_len);
+    struct json_value item;
+    while (json_next_element(&reader, &item)) {
+        found_add(e2b, ret, item, label);
     }
-    text_clear(&whole);
-    return is_array;
+    return reader.problem == NULL;
 }
 
 static void put_encoded_twice(struct text *path, const char *string)
@@ -168,19 +151,30 @@ static void put_list_path(struct text *path, const char *label, const char *curs
     text_clear(&pair);
 }
 
+static int64_t look_timeout_ms(const struct look *look)
+{
+    int64_t left = look->until - clock_ms();
+    return left < look->timeout_ms ? left : look->timeout_ms;
+}
+
 /* One page; `cursor` becomes that of the next, "" after the last. */
 static int list_page(struct e2b *e2b, struct sg_call *call, const char *label,
-                     char cursor[CURSOR_BYTES_MAX], struct found *ret, struct sg_error *err)
+                     const struct look *look, char cursor[CURSOR_BYTES_MAX], struct found *ret,
+                     struct sg_error *err)
 {
     static const char what[] = "cannot look for a sandbox whose making was not confirmed";
     TEXT_CLEANUP struct text path = {0};
     put_list_path(&path, label, cursor);
-    struct exchange x = {.path = path.data, .bytes_max = (uint64_t)4 << 20};
+    int64_t timeout_ms = look_timeout_ms(look);
+    if (timeout_ms <= 0) {
+        return sg->fail(err, SG_E_TIMEOUT, "%s: it took too long", what);
+    }
+    struct exchange x = {.path = path.data, .timeout_ms = timeout_ms, .never_waits = true};
     int code = exchange_api(e2b, call, &x, err);
     if (code == 0 && x.reply.status != 200) {
         code = fault_api(e2b, call, &x, what, err);
     }
-    if (code == 0 && !read_page(&x, label, ret)) {
+    if (code == 0 && !read_page(e2b, &x, label, ret)) {
         code = sg->fail(err, SG_E_UNAVAILABLE, "%s: E2B's list is no JSON array", what);
     }
     const char *next = code == 0 ? exchange_header(&x, "x-next-token") : NULL;
@@ -189,37 +183,33 @@ static int list_page(struct e2b *e2b, struct sg_call *call, const char *label,
     return code;
 }
 
-/* One that is in use is none that was lost, whatever the list says. */
-static int delete_unknown(struct e2b *e2b, struct sg_call *call, const char *id,
-                          struct sg_error *err)
-{
-    struct sandbox *known = sandbox_find(e2b, id);
-    sandbox_unref(e2b, known);
-    return known != NULL ? 0 : api_delete(e2b, call, id, err);
-}
-
-/* Deletes all of this label. *ret_count: how many there were. */
-static int delete_by_label(struct e2b *e2b, struct sg_call *call, const char *label,
-                           size_t *ret_count, struct sg_error *err)
+/* Looks through the pages until some are found. */
+static int find_by_label(struct e2b *e2b, struct sg_call *call, const char *label,
+                         const struct look *look, struct found *ret, struct sg_error *err)
 {
     char cursor[CURSOR_BYTES_MAX] = "";
-    size_t count = 0;
-    struct found *found = sg->alloc(call, sizeof *found);
-    if (found == NULL) {
-        return sg->fail(err, SG_E_LIMIT, "no memory to look for a sandbox");
-    }
     int code = 0;
-    for (size_t page = 0; code == 0 && page < PAGES_MAX; page++) {
-        found->count = 0;
-        code = list_page(e2b, call, label, cursor, found, err);
-        for (size_t i = 0; code == 0 && i < found->count; i++, count++) {
-            code = delete_unknown(e2b, call, found->ids[i], err);
-        }
+    for (size_t page = 0; code == 0 && ret->count == 0 && page < PAGES_MAX; page++) {
+        code = list_page(e2b, call, label, look, cursor, ret, err);
         if (cursor[0] == '\0') {
             break;
         }
     }
-    *ret_count = count;
+    return code;
+}
+
+/* Deletes those of this label. *ret_count: how many there were. */
+static int delete_by_label(struct e2b *e2b, struct sg_call *call, const char *label,
+                           const struct look *look, size_t *ret_count, struct sg_error *err)
+{
+    struct found found = {.count = 0};
+    int code = find_by_label(e2b, call, label, look, &found, err);
+    for (size_t i = 0; code == 0 && i < found.count; i++) {
+        int64_t timeout_ms = look_timeout_ms(look);
+        code = timeout_ms > 0 ? api_delete(e2b, call, found.ids[i], timeout_ms, err)
+                              : sg->fail(err, SG_E_TIMEOUT, "ending a sandbox took too long");
+    }
+    *ret_count = found.count;
     return code;
 }
 
@@ -256,7 +246,7 @@ static struct orphan *orphans_take(struct e2b *e2b, bool all)
 {
     struct orphan *taken = NULL, **end = &taken;
     int64_t now = clock_ms();
-    size_t room = all ? ORPHANS_MAX : LOOKS_MAX;
+    size_t room = all ? ORPHANS_MAX : 1; /* a create waits for it */
     pthread_mutex_lock(&e2b->lock);
     for (struct orphan **at = &e2b->orphans; *at != NULL;) {
         struct orphan *orphan = *at;
@@ -284,11 +274,11 @@ static void orphans_return(struct e2b *e2b, struct orphan *orphan)
 
 /* True if it need not be looked for again. Not listed early on, it may still be made. */
 static bool orphan_settle(struct e2b *e2b, struct sg_call *call, struct orphan *orphan,
-                          bool *ret_failed, struct sg_error *err)
+                          const struct look *look, bool *ret_failed, struct sg_error *err)
 {
     size_t count = 0;
     int64_t since = clock_ms();
-    int code = delete_by_label(e2b, call, orphan->label, &count, err);
+    int code = delete_by_label(e2b, call, orphan->label, look, &count, err);
     *ret_failed = code != 0;
     if (code == 0 && count > 0) {
         sg->log(call, SG_INFO, "a sandbox whose making was not confirmed was found and ended");
@@ -302,11 +292,13 @@ void orphans_clean(struct e2b *e2b, struct sg_call *call, struct sg_error *scrat
 {
     bool has_failed = false;
     size_t left = 0;
-    int64_t until = all ? clock_ms() + CLEAN_MS : INT64_MAX;
+    int64_t now = clock_ms();
+    const struct look look = {.until = now + (all ? CLEAN_MS : LOOK_MS),
+                              .timeout_ms = all ? CLEAN_MS : ASIDE_MS};
     for (struct orphan *orphan = orphans_take(e2b, all), *next; orphan != NULL; orphan = next) {
         next = orphan->next;
-        has_failed = has_failed || clock_ms() >= until;
-        if (!has_failed && orphan_settle(e2b, call, orphan, &has_failed, scratch)) {
+        has_failed = has_failed || clock_ms() >= look.until;
+        if (!has_failed && orphan_settle(e2b, call, orphan, &look, &has_failed, scratch)) {
             free(orphan);
             continue;
         }
@@ -315,8 +307,8 @@ void orphans_clean(struct e2b *e2b, struct sg_call *call, struct sg_error *scrat
     }
     if (has_failed) {
         sg->log(call, SG_WARN,
-                "%zu sandboxes whose making was not confirmed may be left at E2B until their time "
-                "is up",
+                "sandboxes whose making was not confirmed may be left at E2B until their time is "
+                "up: %zu",
                 left);
     }
 }
@@ -378,7 +370,7 @@ static int discard(struct e2b *e2b, struct sg_call *call, const char *label, con
 {
     char message[512];
     (void)snprintf(message, sizeof message, "%s", sg->message(err)); /* may be shortened */
-    if (id[0] == '\0' || api_delete(e2b, call, id, err) != 0) {
+    if (id[0] == '\0' || api_delete(e2b, call, id, ASIDE_MS, err) != 0) {
         orphan_add(e2b, label);
         orphans_clean(e2b, call, err, false);
     }
@@ -388,14 +380,14 @@ static int discard(struct e2b *e2b, struct sg_call *call, const char *label, con
 static int read_answer(struct e2b *e2b, struct sg_call *call, const struct exchange *x,
                        const char *label, struct sandbox **ret, struct sg_error *err)
 {
-    char id[64];
-    const char *problem = NULL;
-    *ret = api_read_sandbox(x, id, &problem);
+    char id[64], problem[PROBLEM_BYTES];
+    *ret = api_read_sandbox(e2b, x, id, problem);
     if (*ret != NULL) {
         return 0;
     }
     (void)sg->fail(err, SG_E_UNAVAILABLE, WHAT ": E2B's answer cannot be used: %s", problem);
-    return discard(e2b, call, label, id, SG_E_UNAVAILABLE, err); /* the message is used there */
+    const char *made = is_known(e2b, id) ? "" : id;
+    return discard(e2b, call, label, made, SG_E_UNAVAILABLE, err); /* the message is used there */
 }
 
 /* Many that come at one time must not all ask for what there is not. */

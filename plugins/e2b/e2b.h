@@ -2,7 +2,8 @@
  * two servers of its own, the code interpreter (port 49999) and envd for files and processes (49983).
  *
  *   plugin.c     options, open, close               run.c      Python and other languages, by the interpreter
- *   api.c        what is asked of the API           stream.c   the interpreter's answer: lines
+ *   options.c    what options may be                stream.c   the interpreter's answer: lines
+ *   api.c        what is asked of the API
  *   create.c     making one, lost answers           event.c    what one line says (with lenient.c, traceback.c)
  *   life.c       connect, touch, destroy            command.c  bash, by envd's processes (frames.c, process.c)
  *   sandboxes.c  those that are known               files.c    put, get, list, by envd (envd.c)
@@ -30,6 +31,7 @@ struct e2b_config {
     int64_t lifetime, request_timeout; /* ms */
     int64_t concurrency;               /* sandboxes at one time; 0: no limit of ours */
     bool internet, public_traffic;
+    const char *const *sandbox_domains;
     const char *const *allow_out, *const *deny_out; /* hosts, addresses, networks */
     struct sg_map env;
 };
@@ -65,6 +67,13 @@ struct orphan { /* a create whose answer was lost: perhaps there is a sandbox of
     char label[128];
 };
 
+struct
+    coming_run { /* whose sandbox is being looked for: there is none yet that could be told of an interrupt */
+    struct coming_run *next;
+    char id[64]; /* "": its handle is none */
+    bool is_interrupted;
+};
+
 struct e2b { /* an instance */
     uint32_t magic;
     const struct e2b_config *config;
@@ -72,9 +81,10 @@ struct e2b { /* an instance */
     char *sandbox_url; /* likewise; NULL: each has a host of its own */
     pthread_mutex_t lock;
     struct sandbox *buckets[SANDBOX_BUCKETS];
-    size_t count;             /* sandboxes that are there or being made */
-    struct orphan *orphans;   /* under the lock */
-    int64_t api_closed_until; /* clock_ms(), under the lock: the API has said to wait until then */
+    size_t count;              /* sandboxes that are there or being made */
+    struct coming_run *coming; /* under the lock */
+    struct orphan *orphans;    /* under the lock */
+    int64_t api_closed_until;  /* clock_ms(), under the lock: the API has said to wait until then */
     bool
         wants_probe; /* under the lock: it said longer than we keep to; one call asks first, then all */
     /* A create was refused since the account is full, with this message: clock_ms(), under the lock: none is asked for
@@ -89,6 +99,15 @@ struct e2b { /* an instance */
  * asks the API. SG_E_GONE: E2B does not know it. Waits. */
 int sandbox_get(struct e2b *, struct sg_call *, const char *handle, struct sandbox **ret,
                 struct sg_error *);
+/* The same for a run, which begins with it: from before it is looked for an interrupt reaches the run, until the run has
+ * ended. SG_E_GONE: as above. Waits. */
+int sandbox_begin_run(struct e2b *, struct sg_call *, const char *handle, struct sandbox **ret,
+                      struct sg_error *);
+void sandbox_end_run(struct e2b *, struct sandbox *);
+/* True if an interrupt has come since: the run is to end soon with SG_E_CANCELLED. */
+bool sandbox_is_interrupted(struct e2b *, struct sandbox *);
+/* Interrupts the run in the sandbox of this handle, if there is one. */
+void sandbox_interrupt(struct e2b *, const char *handle);
 void sandbox_unref(struct e2b *, struct sandbox *);
 /* It has ended: the table forgets it. The references stay good. */
 void sandbox_forget(struct e2b *, struct sandbox *);
@@ -105,6 +124,7 @@ struct exchange {       /* one at a time; all zero but for what is asked */
     const void *body;
     size_t body_len;
     int64_t timeout_ms; /* the whole; 0: request_timeout */
+    bool never_waits;   /* for an API that wants rest, or cannot be reached: it fails at once */
     int64_t silence_ms; /* 0: the whole */
     uint64_t bytes_max; /* of the answer; 0: 1 MiB */
     int64_t tick_ms;    /* see sg_http_request */
@@ -146,6 +166,7 @@ struct stream { /* all zero to begin with, but for `call` and, where it is known
     char *line; /* the one that is not whole yet */
     size_t line_len, line_size;
     uint64_t emitted;        /* bytes of output so far */
+    size_t unshared;         /* bytes of lines that were read since others had a turn */
     bool has_begun;          /* number_of_executions, or any output, came: the code ran */
     bool has_ended;          /* end_of_execution came */
     bool was_restarted;      /* the interpreter's process ended (ContextRestarting and its like) */
@@ -163,9 +184,9 @@ void stream_clear(struct stream *);
 
 /* ---- run.c ---- */
 
-/* e2b_run() sets is_running around every run, of bash too. True if interrupt() has come since: end it soon with
- * SG_E_CANCELLED. */
-bool run_is_interrupted(struct e2b *, struct sandbox *);
+/* A run that has begun, or may have, fails with `code`: where the model would not learn that it may have had effects, this is
+ * said. Returns the code, or that of emit(). */
+int run_tell_begun(struct sg_call *, int code, struct sg_error *);
 
 /* ---- the operations ---- */
 

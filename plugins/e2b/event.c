@@ -8,19 +8,83 @@
 
 #include <string.h>
 
-#define STRICT_BYTES_MAX ((size_t)32 << 20)  /* a line after lenient_put() */
-#define PIECE_BYTES ((size_t)64 << 10)       /* of text, emitted at once */
-#define NAME_BYTES_MAX 256                   /* of an exception's name */
-#define VALUE_BYTES_MAX ((size_t)16 << 10)   /* of its text */
-#define EXTRAS_MAX 32                        /* other MIME types of one result */
-#define EXTRAS_SEEN_MAX 64                   /* that are looked at */
-#define TRACEBACK_READ_MAX ((size_t)1 << 20) /* that are looked at */
+/* A line after lenient_put(); its memory grows by doubling, up to 16 MiB. */
+#define STRICT_BYTES_MAX (((size_t)16 << 20) - 1)
+#define MEMBERS_MAX 64                        /* of a line; E2B's have some fifteen */
+#define PIECE_BYTES ((size_t)64 << 10)        /* of text, emitted at once */
+#define NAME_BYTES_MAX 256                    /* of an exception's name */
+#define VALUE_BYTES_MAX ((size_t)16 << 10)    /* of its text */
+#define TRACEBACK_READ_MAX ((size_t)64 << 10) /* of its traceback: the end, as it is written */
+#define EXTRAS_MAX 32                         /* other MIME types of one result */
+#define EXTRAS_SEEN_MAX 64                    /* that are looked at */
 #define MIME_BYTES_MAX 128
 
 /* What a restart means. */
 #define GONE_KEPT "variables, functions and imports are gone; files are kept"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* ---- members ---- */
+
+/* Of a result first, in the order in which they stand in a bundle. */
+enum member {
+    MEMBER_TEXT,
+    MEMBER_HTML,
+    MEMBER_MARKDOWN,
+    MEMBER_SVG,
+    MEMBER_LATEX,
+    MEMBER_JAVASCRIPT,
+    MEMBER_PNG,
+    MEMBER_JPEG,
+    MEMBER_PDF,
+    MEMBER_JSON,
+    MEMBER_DATA,
+    MEMBER_CHART,
+    MEMBER_EXTRA,
+    MEMBER_TYPE,
+    MEMBER_NAME,
+    MEMBER_VALUE,
+    MEMBER_TRACEBACK,
+    MEMBER_COUNT,
+    MEMBERS_COUNT
+};
+static const char *const member_names[] = {
+    [MEMBER_TEXT] = "text",   [MEMBER_HTML] = "html",           [MEMBER_MARKDOWN] = "markdown",
+    [MEMBER_SVG] = "svg",     [MEMBER_LATEX] = "latex",         [MEMBER_JAVASCRIPT] = "javascript",
+    [MEMBER_PNG] = "png",     [MEMBER_JPEG] = "jpeg",           [MEMBER_PDF] = "pdf",
+    [MEMBER_JSON] = "json",   [MEMBER_DATA] = "data",           [MEMBER_CHART] = "chart",
+    [MEMBER_EXTRA] = "extra", [MEMBER_TYPE] = "type",           [MEMBER_NAME] = "name",
+    [MEMBER_VALUE] = "value", [MEMBER_TRACEBACK] = "traceback", [MEMBER_COUNT] = "execution_count",
+};
+_Static_assert(COUNT_OF(member_names) == MEMBERS_COUNT, "each has a name");
+
+struct line { /* all zero: those that it does not have */
+    struct json_value members[MEMBERS_COUNT];
+};
+
+static void keep_member(struct line *line, struct json_value key, struct json_value value)
+{
+    for (size_t i = 0; i < MEMBERS_COUNT; i++) {
+        if (json_string_is(key, member_names[i])) {
+            line->members[i] = value; /* the last where there are several */
+            return;
+        }
+    }
+}
+
+/* All that is of interest, in one pass: a line may be long. False if it is no object, or none of E2B's. */
+static bool read_line(const struct text *strict, struct line *ret)
+{
+    struct json_reader reader = json_reader_of(strict->data, strict->len);
+    struct json_value key, value;
+    size_t seen = 0;
+    *ret = (struct line){0};
+    while (seen <= MEMBERS_MAX && json_next(&reader, &key, &value)) {
+        keep_member(ret, key, value);
+        seen++;
+    }
+    return reader.problem == NULL && seen <= MEMBERS_MAX;
+}
 
 /* ---- emitting ---- */
 
@@ -43,81 +107,86 @@ int event_end_output(struct stream *s, struct sg_error *err)
     return s->code;
 }
 
+static size_t room_of(const struct stream *s)
+{
+    return s->emitted < OUTPUT_BYTES_MAX ? (size_t)(OUTPUT_BYTES_MAX - s->emitted) : 0;
+}
+
 static int emit_or_end(struct stream *s, enum sg_out kind, const struct text *json,
                        struct sg_error *err)
 {
-    uint64_t room = s->emitted < OUTPUT_BYTES_MAX ? OUTPUT_BYTES_MAX - s->emitted : 0;
-    return json->overflow || json->len > room ? event_end_output(s, err)
-                                              : emit(s, kind, json->data, json->len, err);
+    return json->overflow || json->len > room_of(s) ? event_end_output(s, err)
+                                                    : emit(s, kind, json->data, json->len, err);
 }
 
-static void decode(struct text *out, struct json_value string)
+/* Until there are more than `max` bytes, or no more. */
+static void decode(struct text *out, struct json_value *rest, size_t max)
 {
-    struct json_value rest = json_inside(string);
     char piece[2048];
     size_t len;
-    while ((len = json_decode(&rest, piece, sizeof piece)) > 0) {
+    while (out->len <= max && (len = json_decode(rest, piece, sizeof piece)) > 0) {
         text_put(out, piece, len);
     }
 }
 
 /* ---- text as it is printed ---- */
 
-static int emit_pieces(struct stream *s, enum sg_out kind, const char *data, size_t len,
-                       struct sg_error *err)
+/* Emits the start of what is decoded, and leaves the rest of it. */
+static int emit_piece(struct stream *s, enum sg_out kind, struct text *decoded,
+                      struct sg_error *err)
 {
-    int result = 0;
-    while (len > 0 && result == 0) {
-        size_t part = text_cut(data, len, PIECE_BYTES);
-        result = emit(s, kind, data, part, err);
-        data += part;
-        len -= part;
-    }
-    return result;
+    size_t room = room_of(s), max = room < PIECE_BYTES ? room : PIECE_BYTES;
+    size_t len = decoded->len <= max ? decoded->len : text_cut(decoded->data, decoded->len, max);
+    bool is_over = (max == room && decoded->len > room) || decoded->overflow;
+    int result = len > 0 ? emit(s, kind, decoded->data, len, err) : 0;
+    decoded->len -= len;
+    memmove(decoded->data, decoded->data + len, decoded->len);
+    return result == 0 && is_over ? event_end_output(s, err) : result;
 }
 
-static int take_text(struct stream *s, enum sg_out kind, struct json_value line,
+/* A text of megabytes is never held decoded as a whole. */
+static int take_text(struct stream *s, enum sg_out kind, const struct line *line,
                      struct sg_error *err)
 {
-    static const char *const names[] = {"text"};
-    struct json_value value;
+    struct json_value value = line->members[MEMBER_TEXT];
     TEXT_CLEANUP struct text decoded = {0};
-    (void)json_find(line.data, line.len, names, &value, 1); /* was read before */
     if (!json_is_string(value)) {
         return 0;
     }
     s->has_begun = true;
-    decode(&decoded, value);
-    uint64_t room = s->emitted < OUTPUT_BYTES_MAX ? OUTPUT_BYTES_MAX - s->emitted : 0;
-    size_t len = decoded.len > room ? text_cut(decoded.data, decoded.len, room) : decoded.len;
-    int result = emit_pieces(s, kind, decoded.data, len, err);
-    bool is_over = len < decoded.len || decoded.overflow;
-    return result == 0 && is_over ? event_end_output(s, err) : result;
+    struct json_value rest = json_inside(value);
+    int result = 0;
+    for (decode(&decoded, &rest, PIECE_BYTES); result == 0 && decoded.len > 0;
+         decode(&decoded, &rest, PIECE_BYTES)) {
+        result = emit_piece(s, kind, &decoded, err);
+    }
+    return result;
 }
 
 /* ---- results ---- */
 
 enum shape { SHAPE_TEXT, SHAPE_BASE64, SHAPE_JSON, SHAPE_CHART };
 
-/* In the order in which they stand in a bundle. */
+/* By enum member, whose first they are. */
 static const struct {
-    const char *field, *mime;
+    const char *mime;
     enum shape shape;
 } kinds[] = {
-    {"text", "text/plain", SHAPE_TEXT},
-    {"html", "text/html", SHAPE_TEXT},
-    {"markdown", "text/markdown", SHAPE_TEXT},
-    {"svg", "image/svg+xml", SHAPE_TEXT},
-    {"latex", "text/latex", SHAPE_TEXT},
-    {"javascript", "application/javascript", SHAPE_TEXT},
-    {"png", "image/png", SHAPE_BASE64},
-    {"jpeg", "image/jpeg", SHAPE_BASE64},
-    {"pdf", "application/pdf", SHAPE_BASE64},
-    {"json", "application/json", SHAPE_JSON},
-    {"data", "application/vnd.e2b.data+json", SHAPE_JSON},
-    {"chart", "application/vnd.e2b.chart+json", SHAPE_CHART},
+    [MEMBER_TEXT] = {"text/plain", SHAPE_TEXT},
+    [MEMBER_HTML] = {"text/html", SHAPE_TEXT},
+    [MEMBER_MARKDOWN] = {"text/markdown", SHAPE_TEXT},
+    [MEMBER_SVG] = {"image/svg+xml", SHAPE_TEXT},
+    [MEMBER_LATEX] = {"text/latex", SHAPE_TEXT},
+    [MEMBER_JAVASCRIPT] = {"application/javascript", SHAPE_TEXT},
+    [MEMBER_PNG] = {"image/png", SHAPE_BASE64},
+    [MEMBER_JPEG] = {"image/jpeg", SHAPE_BASE64},
+    [MEMBER_PDF] = {"application/pdf", SHAPE_BASE64},
+    [MEMBER_JSON] = {"application/json", SHAPE_JSON},
+    [MEMBER_DATA] = {"application/vnd.e2b.data+json", SHAPE_JSON},
+    [MEMBER_CHART] = {"application/vnd.e2b.chart+json", SHAPE_CHART},
 };
-enum { KINDS = COUNT_OF(kinds), EXTRA = KINDS };
+enum { KINDS = COUNT_OF(kinds) };
+_Static_assert((int)KINDS == (int)MEMBER_EXTRA, "the kinds come first, and each has a MIME type");
 
 /* Base64 may be written in lines: what stands between these is put. */
 static void put_base64(struct text *out, struct json_value value)
@@ -220,22 +289,16 @@ static void put_extras(struct text *bundle, struct json_value extra)
     }
 }
 
-static int take_result(struct stream *s, struct json_value line, struct sg_error *err)
+static int take_result(struct stream *s, const struct line *line, struct sg_error *err)
 {
-    const char *names[KINDS + 1];
-    struct json_value values[KINDS + 1];
-    TEXT_CLEANUP struct text bundle = {0};
-    for (size_t i = 0; i < KINDS; i++) {
-        names[i] = kinds[i].field;
-    }
-    names[EXTRA] = "extra";
+    struct json_value extra = line->members[MEMBER_EXTRA];
+    TEXT_CLEANUP struct text bundle = {.max = OUTPUT_BYTES_MAX};
     s->has_begun = true;
-    (void)json_find(line.data, line.len, names, values, KINDS + 1); /* was read before */
-    put_kinds(&bundle, values);
-    if (values[EXTRA].len > 0 && values[EXTRA].data[0] == '{') {
-        put_extras(&bundle, values[EXTRA]);
+    put_kinds(&bundle, line->members);
+    if (extra.len > 0 && extra.data[0] == '{') {
+        put_extras(&bundle, extra);
     }
-    if (bundle.len == 0) {
+    if (bundle.len == 0 && !bundle.overflow) {
         return 0;
     }
     text_put(&bundle, "}", 1);
@@ -272,7 +335,8 @@ static void put_cut(struct text *out, struct json_value string, size_t max)
 {
     TEXT_CLEANUP struct text decoded = {0};
     if (json_is_string(string)) {
-        decode(&decoded, string);
+        struct json_value rest = json_inside(string);
+        decode(&decoded, &rest, max);
     }
     size_t len = decoded.len == 0 ? 0 : text_cut(decoded.data, decoded.len, max);
     if (len < decoded.len) {
@@ -301,9 +365,9 @@ static void put_traceback(struct text *out, struct json_value string)
 {
     TEXT_CLEANUP struct text decoded = {0}, shortened = {0};
     if (json_is_string(string)) {
-        string = string_end(string);
-        decode(&decoded, string);
-        traceback_put(&shortened, decoded.data, decoded.len);
+        struct json_value end = string_end(string), rest = json_inside(end);
+        decode(&decoded, &rest, TRACEBACK_READ_MAX);
+        traceback_put(&shortened, decoded.data, decoded.len, end.len < string.len);
     }
     text_json(out, shortened.len == 0 ? "" : shortened.data, shortened.len);
 }
@@ -316,13 +380,11 @@ static int emit_restarted(struct stream *s, struct sg_error *err)
     return emit(s, SG_OUT_STATUS, json, sizeof json - 1, err);
 }
 
-static int take_error(struct stream *s, struct json_value line, struct sg_error *err)
+static int take_error(struct stream *s, const struct line *line, struct sg_error *err)
 {
-    static const char *const names[] = {"name", "value", "traceback"};
-    struct json_value values[3];
+    const struct json_value *members = line->members;
     TEXT_CLEANUP struct text json = {0};
-    (void)json_find(line.data, line.len, names, values, 3); /* was read before */
-    const char *end = end_of_interpreter(values[0], values[2]);
+    const char *end = end_of_interpreter(members[MEMBER_NAME], members[MEMBER_TRACEBACK]);
     s->has_begun = true;
     if (end != NULL && s->was_restarted) {
         return 0; /* several events tell of the one end */
@@ -331,15 +393,15 @@ static int take_error(struct stream *s, struct json_value line, struct sg_error 
         return s->code;
     }
     text_puts(&json, "{\"name\":");
-    put_cut(&json, values[0], NAME_BYTES_MAX);
+    put_cut(&json, members[MEMBER_NAME], NAME_BYTES_MAX);
     text_puts(&json, ",\"value\":");
     if (end != NULL) {
         text_json(&json, end, strlen(end));
     } else {
-        put_cut(&json, values[1], VALUE_BYTES_MAX);
+        put_cut(&json, members[MEMBER_VALUE], VALUE_BYTES_MAX);
     }
     text_puts(&json, ",\"traceback\":");
-    put_traceback(&json, values[2]);
+    put_traceback(&json, members[MEMBER_TRACEBACK]);
     text_puts(&json, "}");
     return emit_or_end(s, SG_OUT_EXCEPTION, &json, err);
 }
@@ -348,15 +410,13 @@ static int take_error(struct stream *s, struct json_value line, struct sg_error 
 
 /* The interpreter counts from 1. Where it counts less than before, its process has ended since, unseen: after exit() it does so
  * when the run is over. */
-static int take_count(struct stream *s, struct json_value line, struct sg_error *err)
+static int take_count(struct stream *s, const struct line *line, struct sg_error *err)
 {
-    static const char *const names[] = {"execution_count"};
     static const char json[] =
         "{\"state\":\"restarted\",\"note\":\"the interpreter had ended after an earlier run, as by "
         "exit(), and was begun anew: " GONE_KEPT "\"}";
-    struct json_value value;
+    struct json_value value = line->members[MEMBER_COUNT];
     int64_t count = 0, count_before = s->executions;
-    (void)json_find(line.data, line.len, names, &value, 1); /* was read before */
     s->has_begun = true;
     if (value.data == NULL || !json_int(value, &count) || count <= 0) {
         return 0;
@@ -365,9 +425,9 @@ static int take_count(struct stream *s, struct json_value line, struct sg_error 
     return count < count_before ? emit(s, SG_OUT_STATUS, json, sizeof json - 1, err) : 0;
 }
 
-static int take_typed(struct stream *s, struct json_value type, struct json_value line,
-                      struct sg_error *err)
+static int take_typed(struct stream *s, const struct line *line, struct sg_error *err)
 {
+    struct json_value type = line->members[MEMBER_TYPE];
     if (json_string_is(type, "stdout")) {
         return take_text(s, SG_OUT_LOG_OUT, line, err);
     }
@@ -390,18 +450,17 @@ static int take_typed(struct stream *s, struct json_value type, struct json_valu
 
 int event_take(struct stream *s, const char *line, size_t len, struct sg_error *err)
 {
-    static const char *const names[] = {"type"};
-    struct json_value type;
+    struct line read;
     TEXT_CLEANUP struct text strict = {.max = STRICT_BYTES_MAX};
     lenient_put(&strict, line, len);
     if (strict.overflow) {
         return event_end_output(s, err);
     }
-    if (!json_find(strict.data, strict.len, names, &type, 1)) {
+    if (!read_line(&strict, &read)) {
         s->unreadable_count++;
         return 0;
     }
-    return take_typed(s, type, (struct json_value){strict.data, strict.len}, err);
+    return take_typed(s, &read, err);
 }
 
 /* Where no escape is cut in two. */
@@ -420,13 +479,15 @@ static size_t whole_escapes(const char *line, size_t len)
 
 int event_take_cut(struct stream *s, char *line, size_t len, struct sg_error *err)
 {
-    static const char *const names[] = {"type"};
-    struct json_value type;
+    struct line read;
     TEXT_CLEANUP struct text strict = {.max = STRICT_BYTES_MAX};
     len = whole_escapes(line, len);
     memcpy(line + len, "\"}", 2);
     lenient_put(&strict, line, len + 2);
-    bool is_text = !strict.overflow && json_find(strict.data, strict.len, names, &type, 1) &&
-                   (json_string_is(type, "stdout") || json_string_is(type, "stderr"));
-    return is_text ? take_typed(s, type, (struct json_value){strict.data, strict.len}, err) : 0;
+    if (strict.overflow || !read_line(&strict, &read)) {
+        return 0;
+    }
+    struct json_value type = read.members[MEMBER_TYPE];
+    bool is_text = json_string_is(type, "stdout") || json_string_is(type, "stderr");
+    return is_text ? take_typed(s, &read, err) : 0;
 }

@@ -17,7 +17,8 @@ int event_take_cut(struct stream *, char *line, size_t len, struct sg_error *);
 int event_end_output(struct stream *, struct sg_error *);
 
 /* traceback.c. A traceback of IPython or of another kernel as short as it helps, appended to `out`: where it went
- * through and why it ended, without the lines of code around, without colours; at most TRACEBACK_BYTES_MAX of its end. */
-void traceback_put(struct text *out, const char *traceback, size_t len);
+ * through and why it ended, without the lines of code around, without colours; at most TRACEBACK_BYTES_MAX of its end.
+ * `is_cut`: what is given is an end already, which may begin within a line. */
+void traceback_put(struct text *out, const char *traceback, size_t len, bool is_cut);
 
 #endif

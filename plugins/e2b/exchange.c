@@ -224,10 +224,11 @@ static void open_again(struct e2b *e2b)
     pthread_mutex_unlock(&e2b->lock);
 }
 
-static int64_t longest_wait_ms(const struct e2b *e2b, struct sg_call *call)
+static int64_t longest_wait_ms(const struct e2b *e2b, struct sg_call *call,
+                               const struct exchange *x)
 {
     int64_t left = sg->time_left_ms(call);
-    return e2b->is_closing ? 0 : left < WAIT_MS_MAX ? left : WAIT_MS_MAX;
+    return e2b->is_closing || x->never_waits ? 0 : left < WAIT_MS_MAX ? left : WAIT_MS_MAX;
 }
 
 static bool wants_probe(struct e2b *e2b)
@@ -248,10 +249,10 @@ static int await_opening(struct e2b *e2b, struct sg_call *call, const struct exc
     if (left == 0) {
         return 0;
     }
-    if (left >= longest_wait_ms(e2b, call) && is_end) {
+    if (left >= longest_wait_ms(e2b, call, x) && is_end) {
         return 0; /* asked all the same, once: what is not ended goes on to cost */
     }
-    if (left >= longest_wait_ms(e2b, call)) {
+    if (left >= longest_wait_ms(e2b, call, x)) {
         return sg->fail(err, SG_E_LIMIT,
                         "E2B's API is not asked: E2B limits how often it is (429); it wants rest "
                         "for %lld s, more than there is time; try again later",
@@ -271,7 +272,7 @@ static bool may_wait(struct e2b *e2b, struct sg_call *call, const struct exchang
     if (seconds > 0) {
         close_for(e2b, seconds);
     }
-    return seconds > 0 && waits < WAITS_MAX && seconds * 1000 < longest_wait_ms(e2b, call);
+    return seconds > 0 && waits < WAITS_MAX && seconds * 1000 < longest_wait_ms(e2b, call, x);
 }
 
 /* Tries again what did not reach it, and waits when it says so. */
@@ -286,7 +287,8 @@ static int send_to_api(struct e2b *e2b, struct sg_call *call, struct exchange *x
             return code;
         }
         code = send_once(e2b, call, x, url, headers, &is_sinks, err);
-        bool may_try = code == SG_E_UNAVAILABLE && x->reply.failed_at == SG_HTTP_UNCONNECTED;
+        bool may_try = code == SG_E_UNAVAILABLE && x->reply.failed_at == SG_HTTP_UNCONNECTED &&
+                       !x->never_waits;
         if (code == 0 && may_wait(e2b, call, x, waits, is_probe)) {
             waits++;
         } else if (may_try && !has_paused && sg->sleep(call, CONNECT_PAUSE_MS, err) == 0) {

@@ -333,8 +333,8 @@ static int emit_entries(struct transfer *t, const struct exchange *x, struct sg_
         return 0; /* left out if there are none */
     }
     int code = 0;
-    struct json_value rest = json_inside(entries);
-    for (size_t count = 1; code == 0 && json_element(&rest, &entry); count++) {
+    struct json_reader reader = json_reader_of(entries.data, entries.len);
+    for (size_t count = 1; code == 0 && json_next_element(&reader, &entry); count++) {
         code = count > FILE_ENTRIES_MAX ? fail_refused(t, REFUSAL_TOO_LARGE, err)
                                         : emit_entry(t, entry, err);
     }

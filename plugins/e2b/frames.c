@@ -206,46 +206,6 @@ void joiner_end(struct joiner *joiner, struct text *out)
 
 /* ---- JSON ---- */
 
-/* Behind the value that begins here; the text is valid. */
-static const char *skip_value(const char *at, const char *end)
-{
-    size_t depth = 0;
-    bool in_string = false;
-    for (; at < end && (in_string || depth > 0 || *at != ','); at++) {
-        if (in_string) {
-            in_string = *at != '"';
-            at += *at == '\\' && at + 1 < end;
-        } else if (*at == '"') {
-            in_string = true;
-        } else if (*at == '[' || *at == '{') {
-            depth++;
-        } else if (depth > 0 && (*at == ']' || *at == '}')) {
-            depth--;
-        }
-    }
-    return at;
-}
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-bool json_element(struct json_value *rest, struct json_value *ret)
-{
-    const char *at = rest->data, *end = rest->data + rest->len;
-    while (at < end && (is_space(*at) || *at == ',')) {
-        at++;
-    }
-    const char *to = skip_value(at, end);
-    *rest = (struct json_value){to, (size_t)(end - to)};
-    while (to > at && is_space(to[-1])) {
-        to--;
-    }
-    *ret = (struct json_value){at, (size_t)(to - at)};
-    return to > at;
-}
-
 bool json_count(struct json_value value, int64_t *ret)
 {
     if (json_is_string(value)) {

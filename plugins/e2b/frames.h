@@ -96,8 +96,6 @@ struct joiner { /* all zero to begin with */
 void joiner_put(struct joiner *, const char *data, size_t len, struct text *out);
 void joiner_end(struct joiner *, struct text *out); /* a character that never got whole */
 
-/* The next element of an array that is valid JSON; *rest is json_inside() of it to begin with. */
-bool json_element(struct json_value *rest, struct json_value *ret);
 /* A whole number of 0 to INT64_MAX, as a number or a string of digits, as protobuf's JSON writes int64. */
 bool json_count(struct json_value, int64_t *ret);
 

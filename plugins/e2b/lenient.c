@@ -26,7 +26,7 @@ static void replace(struct pass *p, size_t len, const char *text)
 {
     copy_so_far(p);
     text_puts(p->out, text);
-    p->at += len;
+    p->at = p->out->overflow ? p->end : p->at + len; /* what does not fit is not read either */
     p->from = p->at;
 }
 

@@ -46,26 +46,14 @@ int e2b_touch(void *self, struct sg_call *call, const char *handle, int64_t life
     return code;
 }
 
-/* A run in it ends soon: it is asked to, and its server goes away. */
-static void interrupt(struct e2b *e2b, const char *id)
-{
-    struct sandbox *sandbox = sandbox_find(e2b, id);
-    if (sandbox != NULL) {
-        pthread_mutex_lock(&e2b->lock);
-        sandbox->interrupt_wanted = sandbox->is_running;
-        pthread_mutex_unlock(&e2b->lock);
-        sandbox_unref(e2b, sandbox);
-    }
-}
-
 int e2b_destroy(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
 {
     struct e2b *e2b = self;
     char id[64];
     int code = id_of(handle, id, err);
     if (code == 0) {
-        interrupt(e2b, id);
-        code = api_delete(e2b, call, id, err);
+        sandbox_interrupt(e2b, id); /* its server goes away */
+        code = api_delete(e2b, call, id, 0, err);
         if (code == 0) {
             forget(e2b, id);
         }

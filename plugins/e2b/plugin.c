@@ -1,10 +1,8 @@
-/* The sandbox provider `e2b`: options, opening, closing. */
+/* The sandbox provider `e2b`: its options, opening, closing. */
 #include "api.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FIELD(member) SG_FIELD(struct e2b_config, member)
 
@@ -29,10 +27,15 @@ static const struct sg_option options[] = {
      FIELD(sandbox_url),
      .help = "one URL for the servers of all sandboxes, told apart by headers; absent: each has a "
              "host of its own, https://PORT-ID.DOMAIN"},
+    {.name = "sandbox_domains",
+     .type = SG_STRINGS,
+     FIELD(sandbox_domains),
+     .help = "domains that the API may say a sandbox is at, beside that of 'domain'; those below "
+             "them too. Any other is refused"},
     {.name = "ca_file",
      .type = SG_STRING,
      FIELD(ca_file),
-     .help = "certificates (PEM) to trust instead of the system's"},
+     .help = "the absolute path of certificates (PEM) to trust instead of the system's"},
     {.name = "template",
      .type = SG_STRING,
      FIELD(template_name),
@@ -77,170 +80,10 @@ static const struct sg_option options[] = {
      .def = "0",
      .min = "0",
      .max = "100000",
-     .help = "sandboxes at one time; 0: as many as the account allows"},
+     .help = "the hard stop: more sandboxes at one time are refused at once; 0: none. For a plan's "
+             "number use sessions.max_containers_total, where requests wait"},
     {0},
 };
-
-/* ---- rules of single options ---- */
-
-/* Its shape is E2B's affair, and others' keys look otherwise; but it goes into a header. */
-static int check_key(const struct e2b_config *config, struct sg_error *err)
-{
-    size_t len = 0;
-    while (config->api_key[len] > 0x20 && config->api_key[len] < 0x7F) {
-        len++;
-    }
-    return len > 0 && len <= 4096 && config->api_key[len] == '\0'
-               ? 0
-               : sg->fail(err, SG_E_CONFIG,
-                          "'api_key' must be printable ASCII without spaces, 1 to 4096 bytes; is "
-                          "its variable set?");
-}
-
-static bool port_is_valid(const char *host, size_t len)
-{
-    const char *colon = memrchr(host, ':', len);
-    if (colon == NULL || memchr(colon, ']', (size_t)(host + len - colon)) != NULL) {
-        return true; /* none, or within an address */
-    }
-    char *end = NULL;
-    long port = strtol(colon + 1, &end, 10);
-    return end == host + len && port > 0 && port <= 65535;
-}
-
-/* http://HOST[:PORT][/PATH] or https://…; TLS only where it is asked for. */
-static bool url_is_valid(const char *url)
-{
-    size_t scheme = strncmp(url, "https://", 8) == 0 ? 8 : strncmp(url, "http://", 7) == 0 ? 7 : 0;
-    if (scheme == 0 || strlen(url) > 1000) {
-        return false;
-    }
-    const char *host = url + scheme;
-    size_t host_len = strcspn(host, "/");
-    for (const char *c = host; *c != '\0'; c++) {
-        bool is_host = (size_t)(c - host) < host_len;
-        bool is_plain = isalnum((unsigned char)*c) || strchr("-._:[]", *c) != NULL;
-        if (!is_plain && (is_host || strchr("/~", *c) == NULL)) {
-            return false;
-        }
-    }
-    return host_len > 0 && isalnum((unsigned char)host[0]) + (host[0] == '[') > 0 &&
-           port_is_valid(host, host_len);
-}
-
-static int check_url(const char *name, const char *url, struct sg_error *err)
-{
-    if (url != NULL && strchr(url, '@') != NULL) { /* not repeated: it may hold a password */
-        return sg->fail(err, SG_E_CONFIG, "'%s' must not hold a user or password", name);
-    }
-    return url == NULL || url_is_valid(url)
-               ? 0
-               : sg->fail(err, SG_E_CONFIG,
-                          "'%s' must be https://HOST[:PORT] or http://…, with a path or without, "
-                          "but nothing else, not '%.100s'",
-                          name, url);
-}
-
-static int check_places(const struct e2b_config *config, struct sg_error *err)
-{
-    if (!api_domain_is_valid(config->domain)) {
-        return sg->fail(err, SG_E_CONFIG,
-                        "'domain' must be a host name, perhaps with ':PORT', not '%.100s'",
-                        config->domain);
-    }
-    int code = check_url("api_url", config->api_url, err);
-    code = code != 0 ? code : check_url("sandbox_url", config->sandbox_url, err);
-    if (code == 0 && config->ca_file != NULL && config->ca_file[0] != '/') {
-        return sg->fail(err, SG_E_CONFIG, "'ca_file' must be an absolute path, not '%.200s'",
-                        config->ca_file);
-    }
-    if (code == 0 && config->ca_file != NULL && access(config->ca_file, R_OK) != 0) {
-        return sg->fail(err, SG_E_CONFIG, "'ca_file' cannot be read: '%.200s'", config->ca_file);
-    }
-    return code == 0 && config->template_name[0] == '\0'
-               ? sg->fail(err, SG_E_CONFIG, "'template' must not be empty")
-               : code;
-}
-
-static int check_env(const struct e2b_config *config, struct sg_error *err)
-{
-    for (size_t i = 0; i < config->env.count; i++) {
-        const char *name = config->env.keys[i];
-        size_t len = 0;
-        while (isalnum((unsigned char)name[len]) || name[len] == '_') {
-            len++;
-        }
-        if (len == 0 || name[len] != '\0' || isdigit((unsigned char)name[0])) {
-            return sg->fail(err, SG_E_CONFIG,
-                            "'env': '%.100s' is no name of a variable: letters, digits and '_'",
-                            name);
-        }
-    }
-    return 0;
-}
-
-/* ---- rules of the network ---- */
-
-/* An address or a network: no name has only these characters. */
-static bool is_address(const char *text)
-{
-    size_t len = strlen(text);
-    bool is_four = strspn(text, "0123456789./") == len;
-    bool is_six = strspn(text, "0123456789abcdefABCDEF:./") == len && strchr(text, ':') != NULL;
-    return len > 0 && (is_four || is_six);
-}
-
-static bool is_host_rule(const char *text)
-{
-    return api_domain_is_valid(strncmp(text, "*.", 2) == 0 ? text + 2 : text) &&
-           strchr(text, ':') == NULL;
-}
-
-static int check_rules(const struct e2b_config *config, struct sg_error *err)
-{
-    for (size_t i = 0; config->allow_out[i] != NULL; i++) {
-        const char *rule = config->allow_out[i];
-        if (!is_address(rule) && !is_host_rule(rule)) {
-            return sg->fail(
-                err, SG_E_CONFIG,
-                "'allow_out': '%.100s' is no host, no *.host, no address and no network", rule);
-        }
-        if (config->internet && !is_address(rule)) {
-            return sg->fail(err, SG_E_CONFIG,
-                            "'allow_out': the host '%.100s' needs 'internet: false'; with the "
-                            "internet open only addresses are let through 'deny_out'",
-                            rule);
-        }
-    }
-    for (size_t i = 0; config->deny_out[i] != NULL; i++) {
-        if (!is_address(config->deny_out[i])) {
-            return sg->fail(err, SG_E_CONFIG,
-                            "'deny_out': '%.100s' is no address and no network; E2B cannot deny "
-                            "hosts by name",
-                            config->deny_out[i]);
-        }
-    }
-    return 0;
-}
-
-static int check_network(const struct e2b_config *config, struct sg_error *err)
-{
-    int code = check_rules(config, err);
-    if (code == 0 && !config->internet && config->deny_out[0] != NULL) {
-        return sg->fail(
-            err, SG_E_CONFIG,
-            "'deny_out' denies nothing more where 'internet' is false; leave it out, or "
-            "set 'internet: true'");
-    }
-    if (code == 0 && config->internet && config->allow_out[0] != NULL &&
-        config->deny_out[0] == NULL) {
-        return sg->fail(
-            err, SG_E_CONFIG,
-            "'allow_out' allows nothing more where 'internet' is true and 'deny_out' is "
-            "empty; leave it out, or set 'internet: false'");
-    }
-    return code;
-}
 
 /* ---- open, close ---- */
 
@@ -281,24 +124,22 @@ static bool take_urls(struct e2b *e2b)
     return e2b->api_url != NULL && (config->sandbox_url == NULL || e2b->sandbox_url != NULL);
 }
 
-/* On this machine nobody is on the way. */
-static bool sends_in_the_open(const char *url)
+static void warn_of_open_urls(const struct e2b *e2b, struct sg_call *call)
 {
-    static const char *const here[] = {"127.", "localhost", "[::1]"};
-    bool is_open = strncmp(url, "http://", 7) == 0;
-    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++) {
-        is_open = is_open && strncmp(url + 7, here[i], strlen(here[i])) != 0;
+    if (options_url_is_open(e2b->api_url)) {
+        sg->log(call, SG_WARN, "'api_url' is plain http: who is on the way can read the API key");
     }
-    return is_open;
+    if (e2b->sandbox_url != NULL && options_url_is_open(e2b->sandbox_url)) {
+        sg->log(call, SG_WARN,
+                "'sandbox_url' is plain http: who is on the way can read code, files and the "
+                "sandboxes' tokens");
+    }
 }
 
 static int open_instance(const void *config, struct sg_call *call, void **ret_self,
                          struct sg_error *err)
 {
-    int code = check_key(config, err);
-    code = code != 0 ? code : check_places(config, err);
-    code = code != 0 ? code : check_env(config, err);
-    code = code != 0 ? code : check_network(config, err);
+    int code = options_check(config, err);
     if (code != 0) {
         return code;
     }
@@ -313,9 +154,7 @@ static int open_instance(const void *config, struct sg_call *call, void **ret_se
         instance_free(e2b);
         return sg->fail(err, SG_E_CONFIG, "no memory");
     }
-    if (sends_in_the_open(e2b->api_url)) {
-        sg->log(call, SG_WARN, "'api_url' is plain http: who is on the way can read the API key");
-    }
+    warn_of_open_urls(e2b, call);
     *ret_self = e2b;
     return 0;
 }

@@ -56,35 +56,12 @@ struct run {
 
 /* ---- interrupting ---- */
 
-bool run_is_interrupted(struct e2b *e2b, struct sandbox *sandbox)
-{
-    pthread_mutex_lock(&e2b->lock);
-    bool is_interrupted = sandbox->interrupt_wanted;
-    pthread_mutex_unlock(&e2b->lock);
-    return is_interrupted;
-}
-
-static void set_running(struct e2b *e2b, struct sandbox *sandbox, bool is_running)
-{
-    pthread_mutex_lock(&e2b->lock);
-    sandbox->is_running = is_running;
-    sandbox->interrupt_wanted = false;
-    pthread_mutex_unlock(&e2b->lock);
-}
-
-/* The run notices by its next tick. */
+/* A run in its sandbox notices by its next tick. */
 int e2b_interrupt(void *self, struct sg_call *call, const char *handle, struct sg_error *err)
 {
-    struct e2b *e2b = self;
-    struct sandbox *sandbox;
-    int result = sandbox_get(e2b, call, handle, &sandbox, err);
-    if (result != 0) {
-        return result;
-    }
-    pthread_mutex_lock(&e2b->lock);
-    sandbox->interrupt_wanted = sandbox->is_running;
-    pthread_mutex_unlock(&e2b->lock);
-    sandbox_unref(e2b, sandbox);
+    (void)call;
+    (void)err; /* one that is not there has no run */
+    sandbox_interrupt(self, handle);
     return 0;
 }
 
@@ -101,14 +78,23 @@ static bool takes_no_code(const struct run *run)
     return !run->stream.has_begun && (run->sandbox->may_be_busy || run->stream.is_kept_alive);
 }
 
+/* Whatever comes behind the end is waited for no longer than this, nor than the run may take. */
+static enum stop reason_to_leave(struct run *run, int64_t now, bool is_tick)
+{
+    if (run->end_by == 0) {
+        run->end_by = now + END_MS < run->deadline ? now + END_MS : run->deadline;
+    }
+    bool is_over = is_tick || now >= run->end_by || sandbox_is_interrupted(run->e2b, run->sandbox);
+    return is_over ? STOP_ENDED : STOP_NONE;
+}
+
 static enum stop reason_to_stop(struct run *run, bool is_tick)
 {
     int64_t now = clock_ms();
     if (run->stream.has_ended) {
-        run->end_by = run->end_by != 0 ? run->end_by : now + END_MS;
-        return is_tick || now >= run->end_by ? STOP_ENDED : STOP_NONE;
+        return reason_to_leave(run, now, is_tick);
     }
-    if (run_is_interrupted(run->e2b, run->sandbox)) {
+    if (sandbox_is_interrupted(run->e2b, run->sandbox)) {
         return STOP_INTERRUPT;
     }
     if (now >= run->deadline) {
@@ -298,15 +284,25 @@ static int fail_time(const struct run *run, struct sg_error *err)
                         seconds);
     }
     return sg->fail(err, SG_E_TIMEOUT,
-                    "the code ran longer than %llds and was interrupted; variables are kept",
+                    "the code ran longer than %llds and was interrupted; variables are kept "
+                    "unless it goes on all the same",
                     seconds);
+}
+
+int run_tell_begun(struct sg_call *call, int code, struct sg_error *err)
+{
+    static const char json[] = "{\"state\":\"begun\"}";
+    int result =
+        code == SG_E_UNAVAILABLE ? sg->emit(call, SG_OUT_STATUS, json, sizeof json - 1, err) : 0;
+    return result != 0 ? result : code;
 }
 
 static int fail_lost(struct run *run, struct sg_error *err)
 {
     const char *what =
         run->stop == STOP_SILENCE ? "the interpreter fell silent" : "the code did not end";
-    return fault_lost(run->e2b, run->call, run->sandbox, what, err);
+    int code = fault_lost(run->e2b, run->call, run->sandbox, what, err);
+    return run_tell_begun(run->call, code, err);
 }
 
 /* It has begun or may have, and did not end in order. `result` is how the exchange ended. */
@@ -372,7 +368,7 @@ static int keep_quiet(const struct run *run, struct sg_error *err)
     int64_t ms = run->sandbox->quiet_until - clock_ms();
     ms = ms < QUIET_MS ? ms : QUIET_MS;
     int result = ms > 0 ? sg->sleep(run->call, ms, err) : 0;
-    if (result == 0 && run_is_interrupted(run->e2b, run->sandbox)) {
+    if (result == 0 && sandbox_is_interrupted(run->e2b, run->sandbox)) {
         return fail_interrupted(err);
     }
     return result;
@@ -442,7 +438,7 @@ int e2b_run(void *self, struct sg_call *call, const char *handle, const struct s
                         "the language of the code is no name of one: use python "
                         "or bash");
     }
-    int result = sandbox_get(e2b, call, handle, &sandbox, err);
+    int result = sandbox_begin_run(e2b, call, handle, &sandbox, err);
     if (result == SG_E_GONE) {
         return sg->fail(err, SG_E_GONE_BEFORE, "%s", sg->message(err));
     }
@@ -450,10 +446,9 @@ int e2b_run(void *self, struct sg_call *call, const char *handle, const struct s
         return result;
     }
     bool is_bash = asked->language != NULL && strcmp(asked->language, "bash") == 0;
-    set_running(e2b, sandbox, true);
     result = is_bash ? command_run(e2b, call, sandbox, asked, err)
                      : run_by_interpreter(e2b, call, sandbox, asked, err);
-    set_running(e2b, sandbox, false);
+    sandbox_end_run(e2b, sandbox);
     sandbox_unref(e2b, sandbox);
     return result;
 }

@@ -46,8 +46,11 @@ struct sandbox *sandbox_find(struct e2b *e2b, const char *id)
     return found;
 }
 
-static void wipe_and_free(struct sandbox *sandbox)
+void sandbox_discard(struct sandbox *sandbox)
 {
+    if (sandbox == NULL) {
+        return;
+    }
     memset(sandbox, 0, sizeof *sandbox); /* its tokens, and the magic */
     free(sandbox);
 }
@@ -68,7 +71,7 @@ struct sandbox *sandbox_add_take(struct e2b *e2b, struct sandbox *sandbox, bool 
     if (there == NULL) {
         return sandbox;
     }
-    wipe_and_free(sandbox); /* another call was faster, or it cannot be what it is said to be */
+    sandbox_discard(sandbox); /* another call was faster, or it cannot be what it is said to be */
     return is_made ? NULL : there;
 }
 
@@ -81,7 +84,7 @@ void sandbox_unref(struct e2b *e2b, struct sandbox *sandbox)
     bool is_last = --sandbox->refs == 0;
     pthread_mutex_unlock(&e2b->lock);
     if (is_last) {
-        wipe_and_free(sandbox);
+        sandbox_discard(sandbox);
     }
 }
 
@@ -164,4 +167,77 @@ int sandbox_get(struct e2b *e2b, struct sg_call *call, const char *handle, struc
         *ret = sandbox_add_take(e2b, connected, false);
     }
     return code;
+}
+
+/* ---- runs and their interrupts ---- */
+
+static void coming_add(struct e2b *e2b, struct coming_run *run)
+{
+    pthread_mutex_lock(&e2b->lock);
+    run->next = e2b->coming;
+    e2b->coming = run;
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+/* It has come, or (NULL) there is no sandbox for it. */
+static void coming_remove(struct e2b *e2b, const struct coming_run *run, struct sandbox *sandbox)
+{
+    pthread_mutex_lock(&e2b->lock);
+    struct coming_run **at = &e2b->coming;
+    while (*at != run) {
+        at = &(*at)->next;
+    }
+    *at = run->next;
+    if (sandbox != NULL) {
+        sandbox->is_running = true;
+        sandbox->interrupt_wanted = run->is_interrupted;
+    }
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+int sandbox_begin_run(struct e2b *e2b, struct sg_call *call, const char *handle,
+                      struct sandbox **ret, struct sg_error *err)
+{
+    struct coming_run coming = {.is_interrupted = false};
+    struct sandbox *sandbox = NULL;
+    (void)api_id(handle, strlen(handle), coming.id); /* else sandbox_get() says so */
+    coming_add(e2b, &coming);
+    int code = sandbox_get(e2b, call, handle, &sandbox, err);
+    coming_remove(e2b, &coming, sandbox);
+    if (code == 0) {
+        *ret = sandbox;
+    }
+    return code;
+}
+
+void sandbox_end_run(struct e2b *e2b, struct sandbox *sandbox)
+{
+    pthread_mutex_lock(&e2b->lock);
+    sandbox->is_running = sandbox->interrupt_wanted = false;
+    pthread_mutex_unlock(&e2b->lock);
+}
+
+bool sandbox_is_interrupted(struct e2b *e2b, struct sandbox *sandbox)
+{
+    pthread_mutex_lock(&e2b->lock);
+    bool is_interrupted = sandbox->interrupt_wanted;
+    pthread_mutex_unlock(&e2b->lock);
+    return is_interrupted;
+}
+
+void sandbox_interrupt(struct e2b *e2b, const char *handle)
+{
+    char id[64];
+    if (!api_id(handle, strlen(handle), id)) {
+        return;
+    }
+    pthread_mutex_lock(&e2b->lock);
+    struct sandbox *sandbox = *place_of(e2b, id);
+    if (sandbox != NULL) {
+        sandbox->interrupt_wanted = sandbox->is_running;
+    }
+    for (struct coming_run *run = e2b->coming; run != NULL; run = run->next) {
+        run->is_interrupted = run->is_interrupted || strcmp(run->id, id) == 0;
+    }
+    pthread_mutex_unlock(&e2b->lock);
 }

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_BYTES_MAX \
-    ((size_t)16 << 20) /* more than OUTPUT_BYTES_MAX: a line may be all escapes */
+#define LINE_BYTES_MAX ((size_t)11 << 20) /* OUTPUT_BYTES_MAX, and what stands around it */
 #define LINE_BYTES_MIN ((size_t)4 << 10)
-#define CUT_BYTES 2 /* for event_take_cut() */
+#define LINE_BYTES_KEPT ((size_t)64 << 10) /* of its memory, for the lines that follow */
+#define YIELD_BYTES ((size_t)256 << 10)    /* of lines read before others have a turn */
+#define CUT_BYTES 2                        /* for event_take_cut() */
 
 static bool is_blank(const char *line, size_t len)
 {
@@ -20,10 +21,25 @@ static bool is_blank(const char *line, size_t len)
     return true;
 }
 
+/* The lines of one piece may keep the loop busy for long. */
+static int let_others_in(struct stream *s, struct sg_error *err)
+{
+    if (s->unshared < YIELD_BYTES) {
+        return 0;
+    }
+    s->unshared = 0;
+    s->code = sg->sleep(s->call, 0, err);
+    return s->code;
+}
+
 /* Behind end_of_execution nothing counts. A \r at the end is white space to the reader. */
 static int take_line(struct stream *s, const char *line, size_t len, struct sg_error *err)
 {
-    return s->has_ended || is_blank(line, len) ? 0 : event_take(s, line, len, err);
+    if (s->has_ended || let_others_in(s, err) != 0) {
+        return s->code;
+    }
+    s->unshared += len + 1;
+    return is_blank(line, len) ? 0 : event_take(s, line, len, err);
 }
 
 static bool make_room(struct stream *s, size_t len)
@@ -43,6 +59,15 @@ static bool make_room(struct stream *s, size_t len)
         s->line_size = size;
     }
     return line != NULL;
+}
+
+/* It was read. */
+static void drop_line(struct stream *s)
+{
+    s->line_len = 0;
+    if (s->line_size > LINE_BYTES_KEPT) {
+        stream_clear(s);
+    }
 }
 
 /* The line is longer than anything that is handed on: what it holds of printed text is, and the run ends. */
@@ -75,7 +100,7 @@ int stream_take(struct stream *s, const char *data, size_t len, struct sg_error 
             (void)take_line(s, data, part, err); /* kept in s->code */
         } else if (hold(s, data, part, err) == 0 && line_break != NULL) {
             (void)take_line(s, s->line, s->line_len, err);
-            s->line_len = 0;
+            drop_line(s);
         }
         part += line_break != NULL;
         data += part;

@@ -110,26 +110,27 @@ static void put_with_breaks(struct text *out, const char *data, size_t len)
 }
 
 /* The last of it, from the first whole line on if there is one. */
-static void put_end(struct text *out, const char *data, size_t len)
+static void put_end(struct text *out, const char *data, size_t len, bool is_cut)
 {
     while (len > 0 && data[len - 1] != '\0' && strchr(" \t\r\n", data[len - 1]) != NULL) {
         len--;
     }
-    if (len <= TRACEBACK_BYTES_MAX) {
+    if (len <= TRACEBACK_BYTES_MAX && !is_cut) {
         text_put(out, data, len);
         return;
     }
-    const char *from = data + len - (TRACEBACK_BYTES_MAX - (sizeof cut_line - 1));
+    size_t room = TRACEBACK_BYTES_MAX - (sizeof cut_line - 1);
+    const char *from = data + (len > room ? len - room : 0);
     const char *line_break = memchr(from, '\n', (size_t)(data + len - from));
     from = line_break != NULL ? line_break + 1 : from;
-    while (((unsigned char)*from & 0xC0) == 0x80) {
+    while (from < data + len && ((unsigned char)*from & 0xC0) == 0x80) {
         from++;
     }
     text_puts(out, cut_line);
     text_put(out, from, (size_t)(data + len - from));
 }
 
-void traceback_put(struct text *out, const char *traceback, size_t len)
+void traceback_put(struct text *out, const char *traceback, size_t len, bool is_cut)
 {
     TEXT_CLEANUP struct text plain = {0}, lines = {0}, shortened = {0};
     put_without_colours(&plain, traceback, len);
@@ -145,6 +146,6 @@ void traceback_put(struct text *out, const char *traceback, size_t len)
         at += line_len + 1;
     }
     if (shortened.len > 0) {
-        put_end(out, shortened.data, shortened.len);
+        put_end(out, shortened.data, shortened.len, is_cut);
     }
 }

@@ -25,6 +25,7 @@ TOOLS = {"python": ("code_interpreter", "code"), "bash": ("bash_code_execution",
          "edit": ("text_editor_code_execution", None)}
 LOST = "[The sandbox of this session was lost and has been replaced: earlier variables and files are gone.]\n"
 REFUSED = "[sandbox unavailable] The sandbox could not be made."
+BROKEN = "[sandbox failed] The sandbox failed while this ran: it may have had effects."
 
 
 def make_certificate(folder):

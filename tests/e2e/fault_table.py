@@ -147,7 +147,8 @@ SANDBOX = [
     ("run", "an exception", "net", "raise", re.compile(r"ValueError"), MADE),
     ("run", "the container dies", "net", "die", re.compile(r"^so far\n\[sandbox failed\] "), DIED),
     ("run", "hang", "short-runs", "hang", re.compile(r"^so far\n\[timed out\] "), MADE),
-    ("run", "cut", "net", "cut", "half o\n[sandbox unavailable] The sandbox failed.", MADE),
+    ("run", "cut", "net", "cut",
+     "half o\n[sandbox failed] The sandbox failed while this ran: it may have had effects.", MADE),
     ("run", "output without end", "net", "flood", re.compile(
         r"\n\[output limit\] the run gave more than 10 MiB of output and was ended; print less$"), None),
     ("result", "garbage", "net", "garbage", re.compile(r"^ok "), MADE),

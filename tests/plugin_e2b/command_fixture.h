@@ -45,6 +45,17 @@ static inline void reply_answer(struct fixture *f, size_t piece_len)
                                             .piece_len = piece_len});
 }
 
+/* The connection breaks behind it. */
+static inline void reply_broken(struct fixture *f)
+{
+    call_reply(f->call, (struct fake_reply){.status = 200,
+                                            .body = answer.data,
+                                            .body_len = answer.len,
+                                            .code = SG_E_UNAVAILABLE,
+                                            .message = "reset",
+                                            .failed_at = SG_HTTP_CUT});
+}
+
 /* Something happens before it comes. */
 static inline void reply_after(struct fixture *f, void (*before)(struct sg_call *, void *))
 {
@@ -70,6 +81,16 @@ static inline void end(struct fixture *f)
 {
     text_clear(&answer);
     fixture_free(f);
+}
+
+/* For a reply's `before`, whose context is the fixture. */
+static inline void interrupt_now(struct sg_call *call, void *context)
+{
+    struct fixture *f = context;
+    (void)call;
+    struct sg_call *other = call_new();
+    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, other, ID, call_error(other)), 0);
+    call_free(other);
 }
 
 #define KILL ENVD "/process.Process/SendSignal"

@@ -8,6 +8,9 @@
 
 #include "api.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #define KEY "e2b_0123456789abcdef0123456789abcdef01234567"
 #define ID "i0a1b2c3d4e5f6g7h8i9j"
 #define OTHER "izyxwvutsrqponmlkjihg"
@@ -84,6 +87,16 @@ static inline void expect_request(struct fixture *f, size_t index, const char *m
     CU_ASSERT_FATAL(index < f->call->requests_count);
     CU_ASSERT_STRING_EQUAL(f->call->requests[index].method, method);
     CU_ASSERT_STRING_EQUAL(f->call->requests[index].url, url);
+}
+
+/* A new file with this text; the caller unlinks it. */
+static inline void ca_file_new(const char *text, char ret_path[64])
+{
+    snprintf(ret_path, 64, "/tmp/sandgate-e2b-XXXXXX");
+    int fd = mkstemp(ret_path);
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL_FATAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
 }
 
 static inline void expect_message(struct fixture *f, const char *message)

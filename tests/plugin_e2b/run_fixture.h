@@ -41,7 +41,7 @@ int command_run(struct e2b *e2b, struct sg_call *call, struct sandbox *sandbox,
     commands.is_running = sandbox->is_running;
     CU_ASSERT_STRING_EQUAL(asked->code, "ls");
     CU_ASSERT_EQUAL(e2b_interrupt(e2b, call, ID, err), 0);
-    commands.is_interrupted = run_is_interrupted(e2b, sandbox);
+    commands.is_interrupted = sandbox_is_interrupted(e2b, sandbox);
     return SG_E_CANCELLED;
 }
 

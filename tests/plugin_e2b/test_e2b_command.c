@@ -150,15 +150,6 @@ static void let_the_clock_move(struct sg_call *call, void *context)
     }
 }
 
-static void interrupt_now(struct sg_call *call, void *context)
-{
-    struct fixture *f = context;
-    (void)call;
-    struct sg_call *other = call_new();
-    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, other, ID, call_error(other)), 0);
-    call_free(other);
-}
-
 static void a_command_that_runs_too_long_is_killed(void)
 {
     struct fixture f;
@@ -183,8 +174,8 @@ static char *read_script(struct fixture *f)
     const struct fake_request *request = &f->call->requests[1];
     CU_ASSERT_TRUE_FATAL(json_find(request->body + 5, request->body_len - 5, outer, &process, 1));
     CU_ASSERT_TRUE_FATAL(json_find(process.data, process.len, inner, &args, 1));
-    struct json_value rest = json_inside(args);
-    while (json_element(&rest, &element)) {
+    struct json_reader reader = json_reader_of(args.data, args.len);
+    while (json_next_element(&reader, &element)) {
         script = element;
     }
     char *text = calloc(1, script.len);
@@ -282,6 +273,21 @@ static void a_command_is_interrupted_before_it_has_said_anything(void)
                            .status = 200, .ticks = 1, .before = interrupt_now, .context = &f});
     CU_ASSERT_EQUAL(run(&f, "x"), SG_E_CANCELLED);
     expect_message(&f, "the command was interrupted and was cut off; files are kept");
+    CU_ASSERT_EQUAL(f.call->requests_count, 1);
+    end(&f);
+}
+
+static void a_command_is_interrupted_while_its_sandbox_is_looked_for(void)
+{
+    struct fixture f;
+    begin(&f, OF_VERSION("0.5.7"));
+    sandboxes_clear(f.e2b); /* as in a process that begins */
+    call_reply(f.call, (struct fake_reply){.status = 200,
+                                           .body = OF_VERSION("0.5.7"),
+                                           .before = interrupt_now,
+                                           .context = &f});
+    CU_ASSERT_EQUAL(run(&f, "x"), SG_E_CANCELLED);
+    expect_message(&f, "the command was interrupted before it began");
     CU_ASSERT_EQUAL(f.call->requests_count, 1);
     end(&f);
 }
@@ -398,6 +404,7 @@ static const struct test tests[] = {
     TEST(a_run_takes_no_more_time_than_its_call_has),
     TEST(an_interrupted_command_is_killed),
     TEST(a_command_is_interrupted_before_it_has_said_anything),
+    TEST(a_command_is_interrupted_while_its_sandbox_is_looked_for),
     TEST(what_could_not_be_killed_is_killed_before_the_next_command),
     TEST(a_core_that_takes_no_more_ends_the_process),
     TEST(ten_megabytes_of_output_are_kept_and_no_more),

@@ -1,6 +1,10 @@
-/* Making a sandbox when something goes wrong: answers that cannot be used, lost ones, callers that leave, limits. Whatever
+/* Making a sandbox when something goes wrong: answers that cannot be used, lost ones, callers that leave. Whatever
  * happens, no sandbox is left that nobody knows of. */
 #include "life_fixture.h"
+
+#define LIST(label)                                               \
+    "https://api.e2b.app/v2/sandboxes?metadata=sandgate%3D" label \
+    "&state=running%2Cpaused&limit=100"
 
 /* ---- answers that cannot be used ---- */
 
@@ -98,6 +102,25 @@ static void the_id_of_another_sandbox_is_refused_and_gives_its_place_back(void)
     fixture_free(&f);
 }
 
+/* Its answer is wrong, and says so of one that is in use: another is looked for by the label. */
+static void a_sandbox_in_use_is_not_ended_for_a_wrong_answer(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    make(&f, CREATED(ID));
+    reply(&f, 201, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"none\"}");
+    reply(&f, 200,
+          "[{\"sandboxID\": \"" ID "\", \"metadata\": {\"sandgate\": \"sg-other\"}},"
+          "{\"sandboxID\": \"" OTHER "\", \"metadata\": {\"sandgate\": \"sg-other\"}}]");
+    reply(&f, 204, "");
+    CU_ASSERT_EQUAL(create(&f, "sg-other"), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(f.call->requests_count, 3);
+    expect_request(&f, 1, "GET", LIST("sg-other"));
+    expect_request(&f, 2, "DELETE", "https://api.e2b.app/sandboxes/" OTHER);
+    fixture_free(&f);
+}
+
 static void ids_with_dashes_of_their_own_are_not_cut(void)
 {
     struct fixture f;
@@ -117,9 +140,6 @@ static void ids_with_dashes_of_their_own_are_not_cut(void)
 
 /* ---- lost answers ---- */
 
-#define LIST                                                                                      \
-    "https://api.e2b.app/v2/sandboxes?metadata=sandgate%3Dsg-first&state=running%2Cpaused&limit=" \
-    "100"
 #define LISTED(id, label) \
     "{\"sandboxID\": \"" id "\", \"metadata\": {\"x\": \"}]\", \"sandgate\": \"" label "\"}}"
 
@@ -146,8 +166,8 @@ static void a_lost_answer_is_found_by_its_label_on_any_page_and_deleted(void)
     expect_message(&f, "cannot make a sandbox: E2B's API broke off before it answered: "
                        "api.e2b.app:443 closed the connection");
     CU_ASSERT_EQUAL(f.call->requests_count, 4);
-    expect_request(&f, 1, "GET", LIST);
-    expect_request(&f, 2, "GET", LIST "&nextToken=Zm9v%2B%2F%3D");
+    expect_request(&f, 1, "GET", LIST("sg-first"));
+    expect_request(&f, 2, "GET", LIST("sg-first") "&nextToken=Zm9v%2B%2F%3D");
     expect_request(&f, 3, "DELETE", "https://api.e2b.app/sandboxes/" ID);
     CU_ASSERT_STRING_EQUAL(f.call->logged,
                            "a sandbox whose making was not confirmed was found and ended");
@@ -175,10 +195,10 @@ static void what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_
     reply(&f, 500, "{\"code\": 500, \"message\": \"no\"}"); /* its failure fails nobody else */
     reply(&f, 201, CREATED("i3"));
     CU_ASSERT_EQUAL(create(&f, "sg-third"), 0);
-    expect_request(&f, 0, "GET", LIST);
+    expect_request(&f, 0, "GET", LIST("sg-first"));
     CU_ASSERT_STRING_EQUAL(f.call->logged,
-                           "1 sandboxes whose making was not confirmed may be left at E2B until "
-                           "their time is up");
+                           "sandboxes whose making was not confirmed may be left at E2B until "
+                           "their time is up: 1");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f.e2b->orphans);
 
     f.e2b->orphans->again_at = f.e2b->orphans->settled_at = 0;
@@ -191,7 +211,7 @@ static void what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_
     fixture_free(&f);
 }
 
-static void a_create_looks_for_a_few_at_most(void)
+static void a_create_looks_for_one_at_most_and_not_for_long(void)
 {
     struct fixture f;
     fixture_init(&f);
@@ -206,17 +226,88 @@ static void a_create_looks_for_a_few_at_most(void)
     for (struct orphan *orphan = f.e2b->orphans; orphan != NULL; orphan = orphan->next) {
         orphan->again_at = orphan->settled_at = 0;
     }
-    for (size_t left = 7; left > 0; left = left > 4 ? left - 4 : 0) {
-        size_t looks = left < 4 ? left : 4;
+    for (size_t left = 7; left > 0; left--) {
         next_call(&f);
-        for (size_t i = 0; i < looks; i++) {
-            reply(&f, 200, "[]");
-        }
-        reply(&f, 201, left == 7 ? CREATED(ID) : CREATED(OTHER));
+        reply(&f, 200, "[]");
+        reply(&f, 201, CREATED(ID));
         CU_ASSERT_EQUAL(create(&f, "sg-next"), 0);
-        CU_ASSERT_EQUAL(f.call->requests_count, looks + 1);
+        CU_ASSERT_EQUAL(f.call->requests_count, 2);
+        CU_ASSERT_EQUAL(f.call->requests[0].timeout_ms, 3000);
+        CU_ASSERT_EQUAL(f.call->requests[1].timeout_ms, 30000);
+        sandboxes_clear(f.e2b);
     }
     CU_ASSERT_PTR_NULL(f.e2b->orphans);
+    fixture_free(&f);
+}
+
+/* Without an end of pages, and with a hundred of one label: a service that would keep us busy. */
+static void looking_for_one_ends_after_ten_pages_and_ends_four_at_most(void)
+{
+    static const char *const next[] = {"x-next-token", "n", NULL};
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    lose_answer(&f);
+    for (int i = 0; i < 12; i++) {
+        call_reply(f.call, (struct fake_reply){.status = 200, .headers = next, .body = "[]"});
+    }
+    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(f.call->requests_count, 11);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f.e2b->orphans);
+
+    char page[8192] = "[";
+    for (int i = 0; i < 100; i++) {
+        size_t at = strlen(page);
+        snprintf(page + at, sizeof page - at,
+                 "%s{\"sandboxID\": \"i%d\", \"metadata\": {\"sandgate\": \"sg-first\"}}",
+                 i > 0 ? "," : "", i);
+    }
+    strncat(page, "]", 2);
+    f.e2b->orphans->again_at = 0;
+    next_call(&f);
+    call_reply(f.call, (struct fake_reply){.status = 200, .headers = next, .body = page});
+    for (int i = 0; i < 4; i++) {
+        reply(&f, 204, "");
+    }
+    reply(&f, 201, CREATED(ID));
+    CU_ASSERT_EQUAL(create(&f, "sg-second"), 0);
+    CU_ASSERT_EQUAL(f.call->requests_count, 6);
+    expect_request(&f, 4, "DELETE", "https://api.e2b.app/sandboxes/i3");
+    CU_ASSERT_EQUAL(f.call->requests[4].timeout_ms, 3000);
+    CU_ASSERT_PTR_NULL(f.e2b->orphans);
+    fixture_free(&f);
+}
+
+static void looking_does_not_wait_for_an_api_that_wants_rest(void)
+{
+    static const char *const in_seven[] = {"retry-after", "7", NULL};
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    lose_answer(&f);
+    call_reply(f.call, (struct fake_reply){.status = 429,
+                                           .headers = in_seven,
+                                           .body = "{\"code\": 429, \"message\": \"Rate\"}"});
+    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(f.call->requests_count, 2);
+    CU_ASSERT_EQUAL(f.call->sleeps, 0);
+    orphans_clear(f.e2b);
+    fixture_free(&f);
+}
+
+static void looking_is_not_repeated_where_the_api_cannot_be_reached(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    lose_answer(&f);
+    call_reply(f.call, (struct fake_reply){.code = SG_E_UNAVAILABLE,
+                                           .failed_at = SG_HTTP_UNCONNECTED,
+                                           .message = "refused"});
+    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_UNAVAILABLE);
+    CU_ASSERT_EQUAL(f.call->requests_count, 2);
+    CU_ASSERT_EQUAL(f.call->sleeps, 0);
+    orphans_clear(f.e2b);
     fixture_free(&f);
 }
 
@@ -385,190 +476,23 @@ static void damaged_answers_do_no_harm(void)
     fixture_free(&f);
 }
 
-/* ---- limits ---- */
-
-static const char *const in_seven[] = {"retry-after", "7", NULL};
-
-static void rate_limit(struct fixture *f, const char *const *headers)
-{
-    call_reply(f->call, (struct fake_reply){.status = 429,
-                                            .headers = headers,
-                                            .body = "{\"code\": 429, \"message\": \"Rate\"}"});
-}
-
-static void a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_most(void)
-{
-    struct fixture f;
-    fixture_init(&f);
-    fixture_open(&f);
-    rate_limit(&f, in_seven);
-    reply(&f, 201, CREATED(ID));
-    CU_ASSERT_EQUAL(create(&f, "sg-first"), 0);
-    CU_ASSERT_EQUAL(f.call->sleeps, 1);
-    CU_ASSERT(f.call->slept_ms > 6500 && f.call->slept_ms <= 7000);
-
-    next_call(&f); /* it holds for all, and is told to the fourth time */
-    for (int i = 0; i < 4; i++) {
-        rate_limit(&f, in_seven);
-    }
-    CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
-    expect_message(&f, "cannot make a sandbox: E2B limits how often it is asked (429); try again "
-                       "in 7 s");
-    CU_ASSERT_EQUAL(f.call->requests_count, 4);
-    CU_ASSERT_EQUAL(f.call->sleeps, 4);
-
-    next_call(&f);
-    f.call->time_left_ms = 3000; /* less than is to be waited */
-    CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
-    CU_ASSERT_EQUAL(f.call->requests_count, 0);
-    expect_message(&f, "cannot make a sandbox: E2B's API is not asked: E2B limits how often it is "
-                       "(429); it wants rest for 7 s, more than there is time; try again later");
-    rate_limit(
-        &f, in_seven); /* but an end is asked for, once: a sandbox costs as long as it is there */
-    CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), SG_E_LIMIT);
-    CU_ASSERT_EQUAL(f.call->requests_count, 1);
-    CU_ASSERT_STRING_EQUAL(f.call->requests[0].method, "DELETE");
-    f.e2b->api_closed_until = 0;
-    fixture_free(&f);
-}
-
-/* An hour may be a mistake: after two minutes one call asks, and the others wait for what it hears. */
-static void a_long_rest_is_kept_to_for_two_minutes_and_then_probed_by_one_call(void)
-{
-    static const char *const in_an_hour[] = {"retry-after", "3600", NULL};
-    struct fixture f;
-    fixture_init(&f);
-    fixture_open(&f);
-    rate_limit(&f, in_an_hour);
-    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_LIMIT);
-    expect_message(&f, "cannot make a sandbox: E2B limits how often it is asked (429); try again "
-                       "in 120 s");
-    int64_t left = f.e2b->api_closed_until - clock_ms();
-    CU_ASSERT(left > 110000 && left <= 120000);
-
-    f.e2b->api_closed_until = clock_ms() - 1; /* two minutes later: the probe hears the same */
-    next_call(&f);
-    rate_limit(&f, in_an_hour);
-    CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
-    CU_ASSERT_EQUAL(f.call->requests_count, 1);
-    next_call(&f);
-    CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
-    CU_ASSERT_EQUAL(f.call->requests_count, 0);
-
-    f.e2b->api_closed_until = clock_ms() - 1; /* the probe has no answer: it stays closed */
-    next_call(&f);
-    call_reply(f.call, (struct fake_reply){.code = SG_E_UNAVAILABLE,
-                                           .failed_at = SG_HTTP_UNRESOLVED,
-                                           .message = "m"});
-    CU_ASSERT_EQUAL(create(&f, "sg-fourth"), SG_E_UNAVAILABLE);
-    CU_ASSERT(f.e2b->api_closed_until > clock_ms());
-    next_call(&f);
-    f.call->time_left_ms = 1000;
-    CU_ASSERT_EQUAL(create(&f, "sg-fifth"), SG_E_LIMIT);
-    CU_ASSERT_EQUAL(f.call->requests_count, 0);
-
-    f.e2b->api_closed_until = clock_ms() - 1; /* and a success opens it for all */
-    next_call(&f);
-    reply(&f, 201, CREATED(ID));
-    CU_ASSERT_EQUAL(create(&f, "sg-sixth"), 0);
-    CU_ASSERT_EQUAL(f.e2b->api_closed_until, 0);
-    CU_ASSERT_FALSE(f.e2b->wants_probe);
-    fixture_free(&f);
-}
-
-static void a_limit_of_the_account_fails_at_once(void)
-{
-    struct fixture f;
-    fixture_init(&f);
-    fixture_open(&f);
-    reply(&f, 429,
-          "{\"code\": 429, \"message\": \"you have reached the maximum number of "
-          "concurrent E2B sandboxes (20)\"}");
-    CU_ASSERT_EQUAL(create(&f, "sg-first"), SG_E_LIMIT);
-    expect_message(&f, "cannot make a sandbox: a limit of the account at E2B is reached (429); end "
-                       "sandboxes, or try again later: you have reached the maximum number of "
-                       "concurrent E2B sandboxes (20)");
-    CU_ASSERT_EQUAL(f.call->requests_count, 1);
-    CU_ASSERT_EQUAL(f.call->sleeps, 0);
-    fixture_free(&f);
-}
-
-/* Sixty at one time must not ask sixty times; where one of ours is ended there is room again. */
-static void a_full_account_is_not_asked_again_for_two_seconds_or_until_one_is_ended(void)
-{
-    static const char *const dates[] = {NULL, "Wed, 21 Oct 2026 07:28:00 GMT", "abc", "-5"};
-    for (size_t i = 0; i < COUNT_OF(dates); i++) {
-        const char *const headers[] = {dates[i] == NULL ? NULL : "retry-after", dates[i], NULL};
-        const char *message = "cannot make a sandbox: a limit of the account at E2B is reached "
-                              "(429); end sandboxes, or try again later: Rate";
-        struct fixture f;
-        fixture_init(&f);
-        config_set(plugin, f.config, "concurrency", "3");
-        fixture_open(&f);
-        make(&f, CREATED(ID));
-        rate_limit(&f, headers);
-        CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
-        expect_message(&f, message);
-        int64_t left = f.e2b->full_until - clock_ms();
-        CU_ASSERT(left > 1000 && left <= 2000);
-        for (int again = 0; again < 5; again++) {
-            next_call(&f);
-            CU_ASSERT_EQUAL(create(&f, "sg-third"), SG_E_LIMIT);
-            expect_message(&f, message);
-            CU_ASSERT_EQUAL(f.call->requests_count, 0);
-        }
-        CU_ASSERT_EQUAL(f.e2b->count, 1);
-        if (i % 2 == 0) {
-            reply(&f, 204, "");
-            CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), 0);
-        } else {
-            f.e2b->full_until = clock_ms(); /* the time is over */
-        }
-        next_call(&f);
-        make(&f, CREATED(OTHER));
-        fixture_free(&f);
-    }
-}
-
-static void our_own_limit_counts_those_that_are_there(void)
-{
-    struct fixture f;
-    fixture_init(&f);
-    config_set(plugin, f.config, "concurrency", "1");
-    fixture_open(&f);
-    reply(&f, 403, "{\"code\": 403, \"message\": \"no\"}"); /* gives its place back */
-    CU_ASSERT_EQUAL(create(&f, "sg-none"), SG_E_DENIED);
-    next_call(&f);
-    make(&f, CREATED(ID));
-    CU_ASSERT_EQUAL(create(&f, "sg-second"), SG_E_LIMIT);
-    expect_message(&f, "cannot make a sandbox: all 1 that 'concurrency' allows are in use; end "
-                       "one, or try again later");
-    CU_ASSERT_EQUAL(f.call->requests_count, 0);
-    reply(&f, 204, "");
-    CU_ASSERT_EQUAL(e2b_destroy(f.e2b, f.call, ID, call_error(f.call)), 0);
-    next_call(&f);
-    make(&f, CREATED(OTHER));
-    fixture_free(&f);
-}
-
 static const struct test tests[] = {
     TEST(a_sandbox_that_cannot_be_used_is_ended_at_once),
     TEST(a_door_that_stays_open_is_warned_of),
     TEST(the_id_of_another_sandbox_is_refused_and_gives_its_place_back),
+    TEST(a_sandbox_in_use_is_not_ended_for_a_wrong_answer),
     TEST(ids_with_dashes_of_their_own_are_not_cut),
     TEST(a_lost_answer_is_found_by_its_label_on_any_page_and_deleted),
     TEST(what_is_not_listed_yet_is_looked_for_again_until_it_cannot_come_any_more),
-    TEST(a_create_looks_for_a_few_at_most),
+    TEST(a_create_looks_for_one_at_most_and_not_for_long),
+    TEST(looking_for_one_ends_after_ten_pages_and_ends_four_at_most),
+    TEST(looking_does_not_wait_for_an_api_that_wants_rest),
+    TEST(looking_is_not_repeated_where_the_api_cannot_be_reached),
     TEST(closing_looks_for_what_was_lost_once_more),
     TEST(an_answer_of_something_in_between_counts_as_lost_and_one_of_e2b_does_not),
     TEST(a_create_that_nobody_waits_for_leaves_nothing),
     TEST(what_never_reached_the_api_leaves_nothing_and_is_tried_once_more),
     TEST(damaged_answers_do_no_harm),
-    TEST(a_rate_limit_is_waited_for_as_long_as_it_says_and_three_times_at_most),
-    TEST(a_long_rest_is_kept_to_for_two_minutes_and_then_probed_by_one_call),
-    TEST(a_limit_of_the_account_fails_at_once),
-    TEST(a_full_account_is_not_asked_again_for_two_seconds_or_until_one_is_ended),
-    TEST(our_own_limit_counts_those_that_are_there),
 };
 
 int main(int argc, char **argv)

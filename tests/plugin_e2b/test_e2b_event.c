@@ -150,6 +150,23 @@ static void no_name_stands_twice_in_a_result(void)
            "result {\"text/plain\":\"u\",\"a/b\":1}\n");
 }
 
+static void a_line_of_many_members_is_none_of_the_interpreters(void)
+{
+    for (int members = 64; members <= 65; members++) {
+        TEXT_CLEANUP struct text line = {0};
+        struct answer a;
+        text_puts(&line, "{\"type\":\"stdout\"");
+        for (int i = 1; i < members; i++) {
+            text_puts(&line, ",\"text\":\"x\"");
+        }
+        text_puts(&line, "}\n");
+        CU_ASSERT_EQUAL(take_all(&a, line.data), 0);
+        expect_events(&a, members == 64 ? "out x\n" : "");
+        CU_ASSERT_EQUAL(a.stream.unreadable_count, members == 64 ? 0 : 1);
+        answer_free(&a);
+    }
+}
+
 static void pictures_lose_their_line_breaks(void)
 {
     expect("{\"type\":\"result\",\"png\":\"AAAA\\nBB\\/B\\r\\n\",\"text\":\"a\\nb\"}\n",
@@ -298,7 +315,7 @@ static void of_long_tracebacks_the_end_is_kept(void)
     for (int i = 0; i < 1000; i++) {
         text_printf(&long_one, "line %d\n", i);
     }
-    traceback_put(&got, long_one.data, long_one.len);
+    traceback_put(&got, long_one.data, long_one.len, false);
     CU_ASSERT(got.len > TRACEBACK_BYTES_MAX - 20 && got.len <= TRACEBACK_BYTES_MAX);
     CU_ASSERT_EQUAL(strncmp(got.data, "[earlier lines of the traceback cut]\nline ", 42), 0);
     CU_ASSERT_STRING_EQUAL(got.data + got.len - 17, "line 998\nline 999");
@@ -308,9 +325,24 @@ static void of_long_tracebacks_the_end_is_kept(void)
     for (int i = 0; i < 3000; i++) {
         text_puts(&long_one, "\xC3\xA9");
     }
-    traceback_put(&got, long_one.data, long_one.len);
+    traceback_put(&got, long_one.data, long_one.len, false);
     CU_ASSERT(got.len > TRACEBACK_BYTES_MAX - 20 && got.len <= TRACEBACK_BYTES_MAX);
     CU_ASSERT_EQUAL(memcmp(got.data, "[earlier lines of the traceback cut]\n\xC3\xA9", 39), 0);
+}
+
+static void of_huge_tracebacks_only_the_end_is_read(void)
+{
+    TEXT_CLEANUP struct text long_one = {0};
+    text_puts(&long_one, "File begin\\n      1 x");
+    for (int i = 0; i < 20000; i++) {
+        text_puts(&long_one, "\\u00e9\\\\");
+    }
+    text_puts(&long_one, "\\nFile end\\n");
+    for (int i = 0; i < 3000; i++) {
+        text_printf(&long_one, "%6d caf\\u00e9\\n", i);
+    }
+    text_puts(&long_one, "E: 1");
+    expect_traceback(long_one.data, "[earlier lines of the traceback cut]\\nFile end\\nE: 1");
 }
 
 static const struct test tests[] = {
@@ -328,6 +360,7 @@ static const struct test tests[] = {
     TEST(a_result_without_anything_to_show_is_not_emitted),
     TEST(no_name_stands_twice_in_a_result),
     TEST(only_some_of_the_other_types_are_looked_at),
+    TEST(a_line_of_many_members_is_none_of_the_interpreters),
     TEST(pictures_lose_their_line_breaks),
     TEST(the_end_of_the_interpreter_is_explained_once),
     TEST(an_exception_of_such_a_name_with_a_traceback_is_the_codes_own),
@@ -336,6 +369,7 @@ static const struct test tests[] = {
     TEST(tracebacks_are_shortened_to_what_ran),
     TEST(tracebacks_lose_their_colours_and_get_their_breaks_back),
     TEST(of_long_tracebacks_the_end_is_kept),
+    TEST(of_huge_tracebacks_only_the_end_is_read),
 };
 
 int main(int argc, char **argv)

@@ -256,6 +256,8 @@ static const struct {
      "host: no alternative name matches 'its host'"},
     {SG_HTTP_UNANSWERED, SG_E_TIMEOUT, SG_E_TIMEOUT, "no answer from HOST:443 within 9 ms",
      "did not answer in time", "did not answer in time"},
+    {SG_HTTP_UNANSWERED, SG_E_LIMIT, SG_E_LIMIT, "HOST:443 has too many headers",
+     "broke off before it answered", "broke off before it answered"},
     {SG_HTTP_UNANSWERED, SG_E_UNAVAILABLE, SG_E_UNAVAILABLE, "HOST:443 closed",
      "broke off before it answered: HOST:443 closed",
      "broke off before it answered: its host closed"},

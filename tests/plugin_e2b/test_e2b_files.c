@@ -491,7 +491,34 @@ static void errors_of_the_proxy_are_not_taken_for_errors_of_a_file(void)
     }
 }
 
+/* The model is told of these: nothing of where the operator has E2B. */
+static void a_time_limit_tells_no_address(void)
+{
+    static const int codes[] = {SG_E_TIMEOUT, SG_E_LIMIT};
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        for (int operation = 0; operation < 3; operation++) {
+            struct fixture f;
+            begin(&f, OF_VERSION("0.5.7"));
+            call_reply(f.call, (struct fake_reply){
+                                   .code = codes[i],
+                                   .failed_at = SG_HTTP_UNANSWERED,
+                                   .message = "the exchange with 127.0.0.1:43299 was not over by "
+                                              "its deadline"});
+            int code = operation == 0   ? get(&f, "/a")
+                       : operation == 1 ? put(&f, "/a", "x", 1)
+                                        : list(&f, "/a");
+            CU_ASSERT_EQUAL(code, codes[i]);
+            CU_ASSERT_PTR_NULL(strstr(f.call->error.message, "127.0.0.1"));
+            if (code == SG_E_TIMEOUT) {
+                expect_message(&f, "the sandbox did not answer in time");
+            }
+            fixture_free(&f);
+        }
+    }
+}
+
 static const struct test tests[] = {
+    TEST(a_time_limit_tells_no_address),
     TEST(a_file_is_written_as_it_is_to_an_envd_that_takes_that),
     TEST(an_empty_file_is_written_with_a_body_of_no_bytes),
     TEST(an_older_envd_is_sent_a_form),

@@ -2,6 +2,9 @@
  * are compared as they would be sent; every answer is scripted. */
 #include "life_fixture.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static void a_create_asks_for_a_secured_sandbox_without_internet(void)
 {
     struct fixture f;
@@ -34,7 +37,9 @@ static void options_shape_what_is_asked_for(void)
     config_set(plugin, f.config, "lifetime", "90s");
     config_set(plugin, f.config, "public_traffic", "true");
     config_set(plugin, f.config, "allow_out", "pypi.org\n*.pythonhosted.org");
-    config_set(plugin, f.config, "ca_file", "/dev/null");
+    char ca_file[64];
+    ca_file_new("-----BEGIN CERTIFICATE-----\n", ca_file);
+    config_set(plugin, f.config, "ca_file", ca_file);
     fixture_open(&f);
     CU_ASSERT_STRING_EQUAL(f.call->logged,
                            "'api_url' is plain http: who is on the way can read the API key");
@@ -48,7 +53,8 @@ static void options_shape_what_is_asked_for(void)
         "\"NOTE\": \"a\\\"b\\n\"}, \"allow_internet_access\": false, \"network\": "
         "{\"allowPublicTraffic\": true, \"allowOut\": [\"pypi.org\", \"*.pythonhosted.org\"], "
         "\"denyOut\": [\"0.0.0.0/0\"]}}");
-    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, "/dev/null");
+    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, ca_file);
+    unlink(ca_file);
     CU_ASSERT_STRING_EQUAL(f.call->logged,
                            "sandboxes are to live for 1020 s without use, longer than 'lifetime' "
                            "(90 s): some will end early");
@@ -121,6 +127,7 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
     struct fixture f;
     fixture_init(&f);
     config_set(plugin, f.config, "domain", "e2b.test:8443");
+    config_set(plugin, f.config, "sandbox_domains", "other.example");
     fixture_open(&f);
     make(&f, "{\"sandboxID\": \"" ID "-c0ffee\", \"envdVersion\": \"0.4.0\"}");
     make(&f, "{\"sandboxID\": \"" OTHER "\", \"envdVersion\": \"1.2.3-beta\", \"domain\": "
@@ -139,7 +146,7 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
     fixture_init(&f);
     config_set(plugin, f.config, "sandbox_url", "http://127.0.0.1:49000/");
     fixture_open(&f);
-    make(&f, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.4.0\", \"domain\": \"e2b.dev\"}");
+    make(&f, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.4.0\", \"domain\": \"localhost\"}");
     one = get(&f, ID);
     ask(&f, one, PORT_INTERPRETER);
     expect_request(&f, 0, "GET", "http://127.0.0.1:49000/x?y=1");
@@ -147,6 +154,57 @@ static void the_sandbox_is_where_its_answer_or_sandbox_url_says(void)
                            "E2b-Sandbox-Id: " ID "\nE2b-Sandbox-Port: 49999\n");
     sandbox_unref(f.e2b, one);
     fixture_free(&f);
+}
+
+/* An API that is wrong, or is not E2B's, must not send the gateway to hosts of the inside. */
+static void a_sandbox_is_only_where_the_options_let_it_be(void)
+{
+    static const struct {
+        const char *configured, *more, *answered;
+        bool is_taken;
+    } cases[] = {
+        {"e2b.app", "", "e2b.app", true},
+        {"e2b.app", "", "E2B.App", true},
+        {"e2b.app", "", "eu-1.e2b.app", true},
+        {"e2b.app", "", "e2b.dev", false},
+        {"e2b.app", "", "evile2b.app", false},
+        {"e2b.app", "", "b.app", false},
+        {"e2b.app", "", "e2b.app.evil.example", false},
+        {"e2b.app", "", "e2b.app:22", false},
+        {"e2b.app", "", "localhost", false},
+        {"e2b.app", "", "169.254.169.254", false},
+        {"e2b.app", "e2b.dev\nours.example:8443", "eu.e2b.dev", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "x.ours.example:8443", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "ours.example", true},
+        {"e2b.app", "e2b.dev\nours.example:8443", "ours.example:8444", false},
+        {"e2b.test:8443", "", "e2b.test:8443", true},
+        {"e2b.test:8443", "", "e2b.test:9000", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fixture f;
+        char body[256], message[256], url[128];
+        fixture_init(&f);
+        config_set(plugin, f.config, "domain", cases[i].configured);
+        config_set(plugin, f.config, "sandbox_domains", cases[i].more);
+        fixture_open(&f);
+        snprintf(body, sizeof body,
+                 "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.5.0\", \"domain\": \"%s\"}",
+                 cases[i].answered);
+        snprintf(message, sizeof message,
+                 "cannot make a sandbox: E2B's answer cannot be used: its domain '%s' is neither "
+                 "that of 'domain' nor below it; if it is right, add it to 'sandbox_domains'",
+                 cases[i].answered);
+        reply(&f, 201, body);
+        reply(&f, 204, "");
+        CU_ASSERT_EQUAL(create(&f, "sg-first"), cases[i].is_taken ? 0 : SG_E_UNAVAILABLE);
+        if (!cases[i].is_taken) {
+            expect_message(&f, message);
+            snprintf(url, sizeof url, "https://api.%s/sandboxes/" ID, cases[i].configured);
+            expect_request(&f, 1, "DELETE", url);
+        }
+        CU_ASSERT_EQUAL(f.call->requests_count, cases[i].is_taken ? 1 : 2);
+        fixture_free(&f);
+    }
 }
 
 /* ---- connect, touch, destroy ---- */
@@ -189,6 +247,10 @@ static void a_handle_that_cannot_be_connected_to_says_why(void)
          "again: Sandbox *** is being killed"},
         {ID, 200, CREATED(OTHER), SG_E_UNAVAILABLE,
          "cannot find the sandbox again: E2B's answer is about another sandbox"},
+        {ID, 200, "{\"sandboxID\": \"" ID "\", \"envdVersion\": \"0.5.0\", \"domain\": \"a.b\"}",
+         SG_E_UNAVAILABLE,
+         "cannot find the sandbox again: E2B's answer cannot be used: its domain 'a.b' is neither "
+         "that of 'domain' nor below it; if it is right, add it to 'sandbox_domains'"},
         {ID, 200, "{", SG_E_UNAVAILABLE,
          "cannot find the sandbox again: E2B's answer cannot be used: it is no JSON object"},
         {"../a", 0, NULL, SG_E_GONE, "the handle is none of E2B's, so there is no sandbox of it"},
@@ -297,16 +359,87 @@ static void one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up(void)
     fixture_free(&f);
 }
 
+/* ---- several at a time ---- */
+
+struct round {
+    struct e2b *e2b;
+    const char *id;
+    atomic_int runs_left;
+    atomic_int wrong; /* CUnit is the main thread's */
+};
+
+/* Each time its sandbox is one of an earlier process: looked for, used, ended. */
+static void *run_and_end(void *context)
+{
+    struct round *round = context;
+    static const struct sg_run asked = {NULL, "1", 1, 60000};
+    char created[512];
+    snprintf(created, sizeof created, "{\"sandboxID\": \"%s\", \"envdVersion\": \"0.5.7\"}",
+             round->id);
+    while (atomic_load(&round->runs_left) > 0) {
+        struct sg_call *call = call_new();
+        call_reply(call, (struct fake_reply){.status = 200, .body = created});
+        call_reply(call, (struct fake_reply){.status = 200,
+                                             .body = "{\"type\":\"end_of_execution\"}\n",
+                                             .ticks = 1});
+        int code = e2b_run(round->e2b, call, round->id, &asked, call_error(call));
+        round->wrong += code != 0 && code != SG_E_CANCELLED;
+        call_free(call);
+        call = call_new();
+        call_reply(call, (struct fake_reply){.status = 204});
+        round->wrong += e2b_destroy(round->e2b, call, round->id, call_error(call)) != 0;
+        call_free(call);
+        atomic_fetch_sub(&round->runs_left, 1);
+    }
+    return NULL;
+}
+
+static void *interrupt_both(void *context)
+{
+    struct round *rounds = context;
+    struct sg_call *call = call_new();
+    while (atomic_load(&rounds[0].runs_left) > 0 || atomic_load(&rounds[1].runs_left) > 0) {
+        for (int i = 0; i < 2; i++) {
+            rounds[i].wrong +=
+                e2b_interrupt(rounds[i].e2b, call, rounds[i].id, call_error(call)) != 0;
+        }
+    }
+    call_free(call);
+    return NULL;
+}
+
+/* For ThreadSanitizer; and behind it nothing is left, in whatever order it was. */
+static void runs_interrupts_and_ends_on_several_threads_leave_nothing(void)
+{
+    struct fixture f;
+    pthread_t threads[3];
+    fixture_init(&f);
+    fixture_open(&f);
+    struct round rounds[2] = {{f.e2b, ID, 300, 0}, {f.e2b, OTHER, 300, 0}};
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[0], NULL, run_and_end, &rounds[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[1], NULL, run_and_end, &rounds[1]), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[2], NULL, interrupt_both, rounds), 0);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    CU_ASSERT_EQUAL(rounds[0].wrong + rounds[1].wrong, 0);
+    CU_ASSERT_EQUAL(f.e2b->count, 0);
+    CU_ASSERT_PTR_NULL(f.e2b->coming);
+    fixture_free(&f);
+}
+
 static const struct test tests[] = {
     TEST(a_create_asks_for_a_secured_sandbox_without_internet),
     TEST(options_shape_what_is_asked_for),
     TEST(with_the_internet_open_networks_can_be_denied_and_a_template_be_asked_for),
     TEST(the_key_goes_to_the_api_only_and_each_token_where_it_is_wanted),
+    TEST(a_sandbox_is_only_where_the_options_let_it_be),
     TEST(the_sandbox_is_where_its_answer_or_sandbox_url_says),
     TEST(a_handle_of_an_earlier_process_is_connected_to_once),
     TEST(a_handle_that_cannot_be_connected_to_says_why),
     TEST(touch_moves_the_end_and_finds_out_who_is_gone),
     TEST(one_that_cannot_be_ended_keeps_its_place_until_its_time_is_up),
+    TEST(runs_interrupts_and_ends_on_several_threads_leave_nothing),
     TEST(destroy_ends_it_and_one_that_is_gone_is_a_success),
 };
 

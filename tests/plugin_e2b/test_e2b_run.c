@@ -209,6 +209,7 @@ static void only_what_was_not_sent_is_sent_again(void)
             f.call->error.message, cases[i].executes == 1 ? "the code did not end: the connection "
                                                             "to the sandbox was lost"
                                                           : "broken"));
+        expect_text(&f, SG_OUT_STATUS, cases[i].executes == 1 ? "{\"state\":\"begun\"}" : "");
         fixture_free(&f);
     }
 }
@@ -238,6 +239,20 @@ static void an_answer_that_does_not_end_in_order_is_no_success(void)
     expect_request(&f, 1, "GET", HEALTH);
     expect_message(&f, "the code did not end: the connection to the sandbox was lost");
     expect_text(&f, SG_OUT_LOG_OUT, "part");
+    expect_text(&f, SG_OUT_STATUS, "{\"state\":\"begun\"}");
+    fixture_free(&f);
+}
+
+static void what_may_have_begun_and_is_not_told_of_counts_as_failed_to_emit(void)
+{
+    struct fixture f;
+    begin(&f);
+    answer(&f, BEGUN);
+    reply(&f, 204, NULL);
+    f.call->emits_max = 1;
+    f.call->emit_code = SG_E_CANCELLED;
+    CU_ASSERT_EQUAL(sg->emit(f.call, SG_OUT_LOG_OUT, "x", 1, call_error(f.call)), 0);
+    CU_ASSERT_EQUAL(run_it(&f), SG_E_CANCELLED);
     fixture_free(&f);
 }
 
@@ -347,6 +362,7 @@ static const struct test tests[] = {
     TEST(only_what_was_not_sent_is_sent_again),
     TEST(a_pause_that_fails_ends_the_run),
     TEST(an_answer_that_does_not_end_in_order_is_no_success),
+    TEST(what_may_have_begun_and_is_not_told_of_counts_as_failed_to_emit),
     TEST(a_sandbox_that_ends_amid_a_run_is_gone),
     TEST(a_connection_that_breaks_after_the_end_is_a_success),
     TEST(a_connection_that_stays_open_after_the_end_is_left),

@@ -16,7 +16,9 @@ static void code_that_runs_too_long_is_interrupted(void)
     struct fixture f;
     begin(&f);
     time_out(&f);
-    expect_message(&f, "the code ran longer than 3s and was interrupted; variables are kept");
+    expect_message(
+        &f, "the code ran longer than 3s and was interrupted; variables are kept unless it goes on "
+            "all the same");
     expect_text(&f, SG_OUT_LOG_OUT, "part");
     CU_ASSERT_EQUAL(f.call->requests_count, 1);
     fixture_free(&f);
@@ -301,6 +303,39 @@ static void a_server_whose_keepalives_stop_is_given_up(void)
     fixture_free(&f);
 }
 
+/* ---- a server that has told the end, and more and more behind it ---- */
+
+static size_t give_drip(struct fixture *f, int64_t timeout_ms)
+{
+    const char *pieces[1001] = {BEGUN OUT("x") ENDED};
+    for (size_t i = 1; i < 1000; i++) {
+        pieces[i] = "\n";
+    }
+    call_reply(f->call, (struct fake_reply){.status = 200, .pieces = pieces});
+    step_ms = 50;
+    CU_ASSERT_EQUAL(run_as(f, NULL, "1", timeout_ms), 0);
+    expect_text(f, SG_OUT_LOG_OUT, "x");
+    CU_ASSERT_EQUAL(f->call->requests_count, 1);
+    return f->call->requests[0].sunk - strlen(pieces[0]);
+}
+
+static void what_drips_behind_the_end_is_left_after_a_second(void)
+{
+    struct fixture f;
+    begin(&f);
+    size_t pieces = give_drip(&f, 50000);
+    CU_ASSERT(pieces > 5 && pieces <= 20);
+    fixture_free(&f);
+}
+
+static void what_drips_behind_the_end_is_left_at_the_deadline(void)
+{
+    struct fixture f;
+    begin(&f);
+    CU_ASSERT(give_drip(&f, 500) <= 4);
+    fixture_free(&f);
+}
+
 /* ---- interrupt() ---- */
 
 static void interrupt_it(struct sg_call *call, void *context)
@@ -355,6 +390,96 @@ static void an_interrupt_while_a_run_waits_keeps_it_from_being_sent(void)
     fixture_free(&f);
 }
 
+static void an_interrupt_behind_the_end_is_seen_though_more_comes(void)
+{
+    struct fixture f;
+    begin(&f);
+    call_reply(f.call, (struct fake_reply){.status = 200,
+                                           .body = BEGUN OUT("x") ENDED "\n\n\n\n",
+                                           .piece_len = strlen(BEGUN OUT("x") ENDED),
+                                           .before = interrupt_it,
+                                           .context = &f});
+    CU_ASSERT_EQUAL(run_it(&f), 0); /* it ended in order */
+    expect_text(&f, SG_OUT_LOG_OUT, "x");
+    CU_ASSERT_EQUAL(f.call->requests[0].sunk, 0);
+    renew_call(&f);
+    answer(&f, BEGUN OUT("next") ENDED);
+    CU_ASSERT_EQUAL(run_it(&f), 0);
+    CU_ASSERT_EQUAL(f.call->slept_ms, 0);
+    fixture_free(&f);
+}
+
+static void interrupt_other(struct sg_call *call, void *context)
+{
+    struct fixture *f = context;
+    CU_ASSERT_EQUAL(e2b_interrupt(f->e2b, call, OTHER "-6532622b", call_error(call)), 0);
+}
+
+static void end_other(struct sg_call *call, void *context)
+{
+    struct fixture *f = context;
+    struct sg_call *second = call_new();
+    (void)call;
+    call_reply(second, (struct fake_reply){.status = 204});
+    CU_ASSERT_EQUAL(e2b_destroy(f->e2b, second, OTHER, call_error(second)), 0);
+    call_free(second);
+}
+
+static int run_other(struct fixture *f)
+{
+    static const struct sg_run asked = {NULL, "1", 1, 60000};
+    return e2b_run(f->e2b, f->call, OTHER, &asked, call_error(f->call));
+}
+
+/* Its handle is of an earlier process, so the sandbox is asked for first. */
+static int run_in_other(struct fixture *f, void (*meanwhile)(struct sg_call *, void *))
+{
+    call_reply(f->call,
+               (struct fake_reply){
+                   .status = 200, .body = CREATED(OTHER), .before = meanwhile, .context = f});
+    return run_other(f);
+}
+
+static void an_interrupt_while_the_sandbox_is_looked_for_keeps_the_run_from_being_sent(void)
+{
+    void (*const meanwhile[])(struct sg_call *, void *) = {interrupt_other, end_other};
+    for (size_t i = 0; i < COUNT_OF(meanwhile); i++) {
+        struct fixture f;
+        begin(&f);
+        CU_ASSERT_EQUAL(run_in_other(&f, meanwhile[i]), SG_E_CANCELLED);
+        expect_message(&f, "the code was interrupted");
+        CU_ASSERT_EQUAL(f.call->requests_count, 1);
+        CU_ASSERT_PTR_NULL(f.e2b->coming);
+        fixture_free(&f);
+    }
+}
+
+static void an_interrupt_of_one_sandbox_is_none_of_another_that_is_looked_for(void)
+{
+    struct fixture f;
+    begin(&f);
+    call_reply(f.call,
+               (struct fake_reply){
+                   .status = 200, .body = CREATED(OTHER), .before = interrupt_it, .context = &f});
+    answer(&f, BEGUN OUT("x") ENDED);
+    CU_ASSERT_EQUAL(run_other(&f), 0);
+    expect_text(&f, SG_OUT_LOG_OUT, "x");
+    fixture_free(&f);
+}
+
+static void an_interrupt_where_nothing_runs_asks_nothing_and_stays_without_effect(void)
+{
+    struct fixture f;
+    begin(&f);
+    interrupt_other(f.call, &f);
+    CU_ASSERT_EQUAL(e2b_interrupt(f.e2b, f.call, "../etc", call_error(f.call)), 0);
+    CU_ASSERT_EQUAL(f.call->requests_count, 0);
+    reply(&f, 200, CREATED(OTHER));
+    answer(&f, BEGUN ENDED);
+    CU_ASSERT_EQUAL(run_other(&f), 0);
+    fixture_free(&f);
+}
+
 static void an_interrupt_without_a_run_has_no_effect(void)
 {
     struct fixture f;
@@ -382,9 +507,15 @@ static const struct test tests[] = {
     TEST(output_without_end_is_cut_and_kept),
     TEST(an_answer_that_is_too_long_counts_as_output),
     TEST(a_server_whose_keepalives_stop_is_given_up),
+    TEST(what_drips_behind_the_end_is_left_after_a_second),
+    TEST(what_drips_behind_the_end_is_left_at_the_deadline),
+    TEST(an_interrupt_behind_the_end_is_seen_though_more_comes),
     TEST(a_run_ends_soon_after_an_interrupt),
     TEST(an_interrupt_is_seen_before_there_is_an_answer),
     TEST(an_interrupt_while_a_run_waits_keeps_it_from_being_sent),
+    TEST(an_interrupt_while_the_sandbox_is_looked_for_keeps_the_run_from_being_sent),
+    TEST(an_interrupt_of_one_sandbox_is_none_of_another_that_is_looked_for),
+    TEST(an_interrupt_where_nothing_runs_asks_nothing_and_stays_without_effect),
     TEST(an_interrupt_without_a_run_has_no_effect),
 };
 

@@ -162,8 +162,8 @@ static void a_line_without_end_is_held_up_to_a_limit_and_its_text_kept(void)
     struct answer a = {.piece = 1000003};
     answer_begin(&a);
     CU_ASSERT_EQUAL(give(&a, BEGIN_TEXT, strlen(BEGIN_TEXT)), 0);
-    give_text(&a, 16 * MIB - 100, 'x', 0);
-    CU_ASSERT(a.stream.line_size <= 16 * MIB + 2);
+    give_text(&a, 11 * MIB - 100, 'x', 0);
+    CU_ASSERT(a.stream.line_size <= 11 * MIB + 2);
     expect_output_ended(
         &a, give(&a,
                  "0123456789012345678901234567890123456789012345678901234567890123456789"
@@ -182,6 +182,42 @@ static void a_result_that_is_too_large_ends_the_run(void)
     give_text(&a, OUT_MAX, 'A', 0);
     expect_output_ended(&a, give(&a, "\"}\n", 3));
     CU_ASSERT_EQUAL(call_count(a.call, SG_OUT_RESULT), 0);
+    answer_free(&a);
+}
+
+static void the_memory_of_a_long_line_is_given_back_once_it_was_read(void)
+{
+    struct answer a = {.piece = 70001};
+    answer_begin(&a);
+    CU_ASSERT_EQUAL(give(&a, BEGIN_TEXT, strlen(BEGIN_TEXT)), 0);
+    give_text(&a, 3 * MIB, 'y', 0);
+    CU_ASSERT(a.stream.line_size >= 3 * MIB);
+    CU_ASSERT_EQUAL(give(&a, "\"}\n{", 4), 0);
+    CU_ASSERT(a.stream.line_size <= 64 << 10);
+    CU_ASSERT_EQUAL(strlen(call_text(a.call, SG_OUT_LOG_OUT)), 3 * MIB);
+    CU_ASSERT_EQUAL(give(&a, "\"type\":\"stdout\",\"text\":\"z\"}\n", 28), 0);
+    CU_ASSERT_EQUAL(a.stream.emitted, 3 * MIB + 1);
+    answer_free(&a);
+}
+
+static void others_have_a_turn_between_lines_that_are_long_together(void)
+{
+    struct answer a = {.piece = 0};
+    answer_begin(&a);
+    for (int i = 0; i < 4; i++) {
+        CU_ASSERT_EQUAL(a.call->sleeps, (size_t)(i > 0 ? i - 1 : 0));
+        CU_ASSERT_EQUAL(give(&a, BEGIN_TEXT, strlen(BEGIN_TEXT)), 0);
+        give_text(&a, MIB / 4, 'y', 0);
+        CU_ASSERT_EQUAL(give(&a, "\"}\n", 3), 0);
+    }
+    CU_ASSERT_EQUAL(a.call->sleeps, 3);
+    CU_ASSERT_EQUAL(a.call->slept_ms, 0);
+    a.call->sleeps_max = 3; /* and nobody waits any more after it */
+    a.call->sleep_code = SG_E_CANCELLED;
+    static const char last[] = "{\"type\":\"stdout\",\"text\":\"z\"}\n";
+    CU_ASSERT_EQUAL(give(&a, last, strlen(last)), SG_E_CANCELLED);
+    CU_ASSERT_EQUAL(a.stream.code, SG_E_CANCELLED);
+    CU_ASSERT_EQUAL(strlen(call_text(a.call, SG_OUT_LOG_OUT)), MIB);
     answer_free(&a);
 }
 
@@ -275,6 +311,8 @@ static const struct test tests[] = {
     TEST(of_one_text_that_is_too_long_what_fits_is_kept),
     TEST(a_line_without_end_is_held_up_to_a_limit_and_its_text_kept),
     TEST(a_result_that_is_too_large_ends_the_run),
+    TEST(the_memory_of_a_long_line_is_given_back_once_it_was_read),
+    TEST(others_have_a_turn_between_lines_that_are_long_together),
     TEST(long_texts_are_emitted_in_pieces_between_characters),
     TEST(a_failure_to_emit_ends_the_stream_with_its_code),
     TEST(behind_the_end_nothing_counts),

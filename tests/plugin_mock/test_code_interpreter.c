@@ -440,14 +440,15 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
         {SG_E_TIMEOUT, "after 60 s", "so far\n[timed out] after 60 s", "timeout"},
         {SG_E_GONE, "it died", "so far\n[sandbox failed] it died", "unavailable"},
         {SG_E_GONE_BEFORE, "it was dead", "so far\n[sandbox failed] it was dead", "unavailable"},
-        {SG_E_UNAVAILABLE, "no answer", "so far\n[sandbox unavailable] no answer", "unavailable"},
+        {SG_E_UNAVAILABLE, "no answer", "so far\n[sandbox failed] no answer", "unavailable"},
         {SG_E_LIMIT, "too much", "so far\n[output limit] too much",
          "limit"}, /* behind output, the run's own */
         {SG_E_INTERNAL, "a mistake", "so far\n[sandbox unavailable] a mistake", "unavailable"},
         {SG_E_INVALID, "no such language", "so far\n[sandbox unavailable] no such language",
          "unavailable"},
         {SG_E_TIMEOUT, "", "so far\n[timed out] the run was ended at its time limit", "timeout"},
-        {SG_E_UNAVAILABLE, "", "so far\n[sandbox unavailable] the code was not run", "unavailable"},
+        {SG_E_UNAVAILABLE, "",
+         "so far\n[sandbox failed] the run broke off; it may have had effects", "unavailable"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct fixture f = fixture_new(NULL);
@@ -470,11 +471,11 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
     fixture_free(&f);
 }
 
-static void at_its_limit(const char *status, const char *expected)
+static void fail_behind(const char *status, int code, const char *expected)
 {
     struct event event = {SG_OUT_STATUS, status, 0};
     struct fixture f = fixture_new(NULL);
-    f.call->run_result = SG_E_LIMIT;
+    f.call->run_result = code;
     f.call->run_message = "it is full";
     CU_ASSERT_EQUAL(run(&f, &event, 1), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), expected);
@@ -483,8 +484,14 @@ static void at_its_limit(const char *status, const char *expected)
 
 static void a_limit_is_the_runs_own_where_a_status_says_so(void)
 {
-    at_its_limit("{\"state\":\"output\"}", "[output limit] it is full");
-    at_its_limit("{\"state\":\"waiting\"}", "[sandbox unavailable] it is full");
+    fail_behind("{\"state\":\"output\"}", SG_E_LIMIT, "[output limit] it is full");
+    fail_behind("{\"state\":\"waiting\"}", SG_E_LIMIT, "[sandbox unavailable] it is full");
+}
+
+static void a_run_that_had_begun_without_output_failed_and_was_not_unavailable(void)
+{
+    fail_behind("{\"state\":\"begun\"}", SG_E_UNAVAILABLE, "[sandbox failed] it is full");
+    fail_behind("{\"state\":\"waiting\"}", SG_E_UNAVAILABLE, "[sandbox unavailable] it is full");
 }
 
 static void a_failure_without_output_is_only_its_label(void)
@@ -577,6 +584,7 @@ static const struct test tests[] = {
     TEST(the_configured_time_is_asked_for),
     TEST(a_failed_run_is_a_labelled_text_and_no_failure),
     TEST(a_limit_is_the_runs_own_where_a_status_says_so),
+    TEST(a_run_that_had_begun_without_output_failed_and_was_not_unavailable),
     TEST(a_failure_without_output_is_only_its_label),
     TEST(a_cancelled_run_is_handed_back_and_tells_nothing),
     TEST(a_client_that_left_ends_the_run_at_the_next_event),

@@ -19,8 +19,8 @@
  * What each minor added:
  *   1.0  the first.
  *   1.1  sg->identity(), the state "output" of a run.
- *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the state "restarted" of a run;
- *        sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call.
+ *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the states "restarted" and
+ *        "begun" of a run; sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -86,7 +86,8 @@ enum sg_out {
      * Of run(): state "memory" if processes of the code were killed for their memory and the run went on; its note is told
      * to the model. State "restarted" (1.2) if the interpreter was begun anew in the same container, so that variables are
      * gone and files are kept; its note is told likewise. State "output" before SG_E_LIMIT: it is the run's output that was too much, even if none of it was
-     * emitted. At the end of a shell command {"state": "exited", "code": N}, its exit status (128 and the signal's
+     * emitted. State "begun" (1.2) before SG_E_UNAVAILABLE: the code ran or may have, even if nothing was emitted, and the
+     * model is told that it may have had effects. At the end of a shell command {"state": "exited", "code": N}, its exit status (128 and the signal's
      * number where a signal ended it).
      * Of run_code() and the reading file functions also state "lost", before all else: the container was replaced; the
      * note is for the model.
