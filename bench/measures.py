@@ -340,6 +340,38 @@ class Forms(Subject):
         return 8 * (settings.seconds + 1.5)
 
 
+class Translated(Subject):
+    """Clients of Messages over a server that speaks chat alone, beside clients of chat; a tool is offered in both."""
+    name, title = "translated", "Clients of Messages over a server of Chat"
+    CODE = [{"type": "code_execution_20250522", "name": "code_execution"}]
+
+    def prepare(self, lab):
+        self.server, self.bodies, self.streams = lab.start("sandgate"), [], []
+        for kb in (2, 200):
+            own = chat("of-chat", kb * 1000)
+            messages = [message for message in own["messages"] if message["role"] != "system"]
+            system = "".join(message["content"] for message in own["messages"] if message["role"] == "system")
+            other = {"model": "of-chat", "max_tokens": 1000, "system": system or "x", "messages": messages, "tools": self.CODE}
+            self.bodies += [("untranslated", kb, "/v1/chat/completions", write_body(lab, f"own-{kb}", {**own, "tools": TOOLS})),
+                            ("translated", kb, "/v1/messages", write_body(lab, f"other-{kb}", other))]
+        asked = {"model": "stream", "stream": True, "messages": [{"role": "user", "content": ASK}]}
+        self.streams = [("untranslated", "/v1/chat/completions", write_body(lab, "own-stream", {**asked, "tools": TOOLS})),
+                        ("translated", "/v1/messages",
+                         write_body(lab, "other-stream", {**asked, "max_tokens": 1000, "tools": self.CODE}))]
+
+    def measure(self, lab, turn):
+        for who, kb, path, body in rotated(self.bodies, turn):
+            outcome = load_without_errors(lab, self.server, body, 32, path=path)
+            self.add(lab, f"CPU a request, {kb} KB", who, "µs", outcome.cpu_each(outcome.answers))
+        for who, path, body in rotated(self.streams, turn):
+            outcome = load_without_errors(lab, self.server, body, FORM_STREAMS, port=self.server.stream_port, path=path, ramp=1,
+                                          cut=True)
+            self.add(lab, "CPU a chunk", who, "µs", outcome.cpu_each(outcome.chunks))
+
+    def seconds(self, settings):
+        return 4 * (settings.seconds + 0.4) + 2 * (settings.seconds + 1.5)
+
+
 class Waiting(Subject):
     """9,500 connections, each with a request that waits 2–6 s on the upstream and is sent again when it is answered."""
     name, title = "waiting", "9,500 requests waiting 2–6 s on the upstream"
@@ -402,7 +434,7 @@ class Local(Subject):
         return 3
 
 
-SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Waiting, Local)
+SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Waiting, Local)
 
 
 def measure_all(lab, wanted, rounds, say):

@@ -68,6 +68,10 @@ def form_first_byte(form):
     return lambda get: get("forms", "first byte, p99", form) - get("forms", "first byte, p99", f"{form}, upstream")
 
 
+def translated(what):
+    return lambda get: ratio(get("translated", what, "translated"), get("translated", what, "untranslated"))
+
+
 # subject, title, value of a round, limit, unit, which of the rounds' values is held against it
 TARGETS = (
     ("relay", "relay: CPU a request ÷ nginx, 32 connections", cpu_against_nginx(32), 2.6, "", "median"),
@@ -91,6 +95,7 @@ TARGETS = (
       for form in ("chat", "responses", "messages")),
     *((("forms", f"{form}: CPU a passed chunk, 100 streams", just("forms", "CPU a chunk", form), 10, "µs", "median"))
       for form in ("chat", "responses", "messages")),
+    ("translated", "translated ÷ untranslated: CPU a request of 2 KB", translated("CPU a request, 2 KB"), 2.0, "", "median"),
     ("waiting", "9,500 waiting: errors", just("waiting", "errors", "sandgate"), 0, "", "max"),
     ("waiting", "9,500 waiting: RSS", just("waiting", "RSS at most", "sandgate"), 450, "MB", "max"),
     ("waiting", "9,500 waiting: threads more than idle", just("waiting", "threads more than idle", "sandgate"), 32, "",

@@ -35,7 +35,9 @@ http {{
 """
 
 SANDGATE = """auth: {{ mode: none }}
-upstreams: [ {{ name: up, base_url: "http://127.0.0.1:{upstream}/v1", models: ["*"] }} ]
+upstreams:
+  - {{ name: up, base_url: "http://127.0.0.1:{upstream}/v1", models: ["*"] }}
+  - {{ name: of_chat, base_url: "http://127.0.0.1:{upstream}/v1", models: [of-chat, stream], surfaces: [chat] }}
 sandboxes: [ {{ name: box, plugin: mock }} ]
 interceptors: [ {{ plugin: code_interpreter, sandbox: box }} ]
 sessions: {{ idle_timeout: 24h, per_identity: 100000, max_containers: 100000, max_containers_total: 100000 }}
