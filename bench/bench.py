@@ -26,7 +26,7 @@ def say(text):
 def arguments():
     names = [subject.name for subject in measures.SUBJECTS]
     parser = argparse.ArgumentParser(prog="bench/run.sh", description="Measures sandgate against nginx and portkey.")
-    parser.add_argument("seconds", nargs="?", type=float, default=5, help="of one measurement (default 5)")
+    parser.add_argument("seconds", nargs="?", type=float, default=4, help="of one measurement (default 4)")
     parser.add_argument("rounds", nargs="?", type=int, default=3, help="(default 3)")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=" or ".join(names))
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="writes all figures there")

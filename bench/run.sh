@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The benchmark: what a request costs here, beside nginx and portkey; bench/README.md says what is measured and how to read it.
 #   bench/run.sh [SECONDS [ROUNDS]] [--only NAME] [--json FILE] [--page]
-# 5 seconds a measurement and 3 rounds without them, which takes about 12 minutes. --page writes docs/performance.md.
+# 4 seconds a measurement and 3 rounds without them, which takes about 12 minutes. --page writes docs/performance.md.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
 build=$project/build-bench

@@ -97,7 +97,7 @@ class Bodies(unittest.TestCase):
                          [list("abc"), list("bca"), list("cab"), list("abc")])
 
     def test_a_default_run_stays_below_a_quarter_of_an_hour(self):
-        settings = types.SimpleNamespace(seconds=5)
+        settings = types.SimpleNamespace(seconds=4)
         self.assertLess(3 * sum(subject().seconds(settings) for subject in measures.SUBJECTS), 840)
 
 

@@ -134,13 +134,13 @@ class Relay(E2E):
         upstream = self.upstream(forever=answer("x"))
         gateway = self.serve(upstream, upstreams=[
             {"name": "one", "base_url": upstream.url, "models": ["small", "big-*"]},
-            {"name": "two", "base_url": upstream.url, "models": ["msg"], "surfaces": ["messages"]}])
+            {"name": "two", "base_url": upstream.url, "models": ["msg"], "surfaces": ["responses"]}])
         reply = post(gateway, "/v1/chat/completions", body_of("x", model="other"))
         self.assertEqual((reply.status, reply.error["param"], reply.error["code"]), (404, "model", "model_not_found"))
         self.assertEqual(reply.error["message"],
                          "The model 'other' is not served here. Models that this key may use: small, big-*")
         reply = post(gateway, "/v1/chat/completions", body_of("x", model="msg"))
-        self.assertEqual(reply.status, 404, "it is not spoken on this surface")
+        self.assertEqual(reply.status, 404, "it is not spoken on this surface, and cannot be translated to what is")
         self.assertEqual(post(gateway, "/v1/messages", {"model": "none"}).json["error"]["type"], "not_found_error")
         for model in ("small", "big-one", "big-"):
             self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x", model=model)).status, 200, model)
@@ -148,7 +148,7 @@ class Relay(E2E):
     def test_no_model_at_a_path_is_said_so(self):
         upstream = self.upstream()
         gateway = self.serve(upstream, upstreams=[
-            {"name": "two", "base_url": upstream.url, "models": ["msg"], "surfaces": ["messages"]}])
+            {"name": "two", "base_url": upstream.url, "models": ["msg"], "surfaces": ["responses"]}])
         self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x")).error["message"],
                          "The model 'mock' is not served here. No model is served at this path.")
 
