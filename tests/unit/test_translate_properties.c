@@ -1,10 +1,9 @@
 /* Conversations made at random, translated there and back, or by two ways to one place: the same texts, pictures, calls,
  * results, tools and options in the same order. Each is made of a number, and a failure names it. */
+#include "cunit_main.h"
 #include "random_json.h"
 #include "translate/reading.h"
 #include "translate_bench.h"
-
-#include <CUnit/CUnit.h>
 
 enum { ROUNDS = 400 };
 
