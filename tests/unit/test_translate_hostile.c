@@ -83,6 +83,27 @@ static void logprobs_of_half_a_character_are_kept(void)
         out.data, "\"logprobs\":[{\"token\":\"1\"},{\"token\":\"2\"}],\"text\":\"\xC3\xA4\""));
 }
 
+/* The name of the event says what its data does not. */
+static void an_event_that_is_called_error_is_one(void)
+{
+    static const struct {
+        struct translate_pair pair;
+        const char *bytes;
+    } rows[] = {{{"responses", "chat"},
+                 DELTA("{\"content\":\"a\"}") "event: error\ndata: "
+                                              "{\"message\":\"Full.\",\"code\":503}\n\n" DONE},
+                {{"chat", "messages"},
+                 "event: error\ndata: {\"message\":\"Full.\",\"status\":\"503\"}\n\n"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        BUF_CLEANUP struct buf out = {0};
+        struct sg_error err = {0};
+        CU_ASSERT_EQUAL(answer(rows[i].pair, true, str_of(rows[i].bytes), &out, &err),
+                        SG_E_UNAVAILABLE);
+        CU_ASSERT_STRING_EQUAL(err.message, "Full.");
+        CU_ASSERT_EQUAL(error_status(&err), 503);
+    }
+}
+
 /* ---- texts ---- */
 
 static void texts_with_nul_and_halves_of_pairs_are_whole(void)
@@ -276,6 +297,7 @@ static const struct test tests[] = {
     TEST(white_space_in_an_answer_does_no_harm),
     TEST(logprobs_on_several_lines_go_on_in_one),
     TEST(logprobs_of_half_a_character_are_kept),
+    TEST(an_event_that_is_called_error_is_one),
     TEST(texts_with_nul_and_halves_of_pairs_are_whole),
     TEST(names_and_ids_with_odd_characters_stay_within_their_strings),
     TEST(more_than_128_calls_of_a_server_of_chat_fail),

@@ -77,12 +77,12 @@ static void rules_check(struct translate_pair pair, size_t count_min)
 
 static void what_clients_of_chat_ask_goes_to_servers_of_messages(void)
 {
-    rules_check((struct translate_pair){"chat", "messages"}, 43);
+    rules_check((struct translate_pair){"chat", "messages"}, 44);
 }
 
 static void what_clients_of_messages_ask_goes_to_servers_of_chat(void)
 {
-    rules_check((struct translate_pair){"messages", "chat"}, 42);
+    rules_check((struct translate_pair){"messages", "chat"}, 46);
 }
 
 static void what_clients_of_responses_ask_goes_to_servers_of_chat(void)
