@@ -259,6 +259,43 @@ static void a_field_that_is_null_says_nothing(void)
     }
 }
 
+static void members_translate(struct translate_pair pair, struct str members, struct buf *out)
+{
+    BUF_CLEANUP struct buf body = {0};
+    struct sg_error err = {0};
+    (void)buf_printf(&body, "{%.*s}", (int)members.len, members.data);
+    CU_ASSERT_EQUAL(translate_request(pair, NULL, buf_str(&body), out, &err), SG_OK);
+    CU_ASSERT_STRING_EQUAL(err.message, "");
+}
+
+static void what_says_nothing_to_another_model_changes_nothing(void)
+{
+    BUF_CLEANUP struct buf file = {0};
+    text_file_read(TEST_DATA "/translate/meaningless.txt", &file);
+    struct str rest = buf_str(&file), line;
+    size_t count = 0;
+    while (text_line(&rest, &line)) {
+        struct str from = column_next(&line), with = column_next(&line);
+        for (size_t i = 0; i < COUNT_OF(translate_pairs); i++) {
+            char names[32];
+            BUF_CLEANUP struct buf one = {0}, other = {0};
+            (void)snprintf(names, sizeof names, "%s %s", translate_pairs[i].from,
+                           translate_pairs[i].to); /* fits */
+            if (!str_is(from, names)) {
+                continue;
+            }
+            members_translate(translate_pairs[i], with, &one);
+            members_translate(translate_pairs[i], line, &other);
+            if (!str_eq(buf_str(&one), buf_str(&other))) {
+                fprintf(stderr, "%.*s: %s\n", (int)with.len, with.data, one.data);
+                CU_FAIL("something is said");
+            }
+            count++;
+        }
+    }
+    CU_ASSERT_EQUAL(count, 20);
+}
+
 /* ---- what the operator lets go ---- */
 
 static void let_go(const char *given, const char *path, const char *expected)
@@ -365,6 +402,7 @@ static const struct test tests[] = {
     TEST(each_field_is_carried_or_refused_or_known_to_mean_nothing),
     TEST(the_tables_have_no_field_that_the_lists_do_not_have),
     TEST(a_field_that_is_null_says_nothing),
+    TEST(what_says_nothing_to_another_model_changes_nothing),
     TEST(a_path_with_empty_brackets_lets_go_at_any_index),
     TEST(a_part_that_is_let_go_leaves_nothing_behind),
     TEST(a_request_of_very_many_parts_is_refused),
