@@ -259,7 +259,7 @@ static int piece_read(struct arena *scratch, struct json_value value, struct pie
 static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
                      int64_t place, bool is_whole, struct sg_error *err)
 {
-    struct piece piece;
+    struct piece piece = {0};
     if (value.type != JSON_OBJECT) {
         return SG_OK;
     }
