@@ -41,6 +41,7 @@ struct message {
     struct str name; /* of who speaks, where an API has one */
     struct part *parts;
     size_t count, room;
+    unsigned depth; /* of the parts, while they are read: 0, or how many parts they stand in */
 };
 
 struct function {

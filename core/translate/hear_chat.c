@@ -259,7 +259,7 @@ static int piece_read(struct arena *scratch, struct json_value value, struct pie
 static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
                      int64_t place, bool is_whole, struct sg_error *err)
 {
-    struct piece piece;
+    struct piece piece = {0};
     if (value.type != JSON_OBJECT) {
         return SG_OK;
     }
@@ -424,7 +424,8 @@ static int begin_say(struct hearing *h, const struct json_text *text, struct sg_
     return say(h, &said, err);
 }
 
-static int text_hear(struct hearing *h, struct str json, bool is_whole, struct sg_error *err)
+static int text_hear(struct hearing *h, struct str json, bool is_whole, bool is_error,
+                     struct sg_error *err)
 {
     struct arena *scratch = arena_new(0);
     struct json_text text;
@@ -436,7 +437,7 @@ static int text_hear(struct hearing *h, struct str json, bool is_whole, struct s
         arena_free(scratch);
         return not_understood(err);
     }
-    code = reported_error(&text, false, scratch, err);
+    code = reported_error(&text, is_error, scratch, err);
     code = code == SG_OK ? begin_say(h, &text, err) : code;
     const struct json_member *choices =
         json_find_type(text.members, text.count, "choices", JSON_ARRAY);
@@ -461,7 +462,7 @@ static int end_say(struct hearing *h, struct sg_error *err)
     return code == SG_OK ? say(h, &said, err) : code;
 }
 
-static int hear_event(void *hearing, struct str data, struct sg_error *err)
+static int hear_event(void *hearing, struct str data, bool is_error, struct sg_error *err)
 {
     struct hearing *h = hearing;
     if (h->is_over) {
@@ -471,13 +472,13 @@ static int hear_event(void *hearing, struct str data, struct sg_error *err)
         return h->has_begun ? end_say(h, err)
                             : error_set(err, SG_E_UNAVAILABLE, "The upstream's stream was empty");
     }
-    return text_hear(h, data, false, err);
+    return text_hear(h, data, false, is_error, err);
 }
 
 static int hear_whole(void *hearing, struct str json, struct sg_error *err)
 {
     struct hearing *h = hearing;
-    int code = text_hear(h, json, true, err);
+    int code = text_hear(h, json, true, false, err);
     return code == SG_OK ? end_say(h, err) : code;
 }
 

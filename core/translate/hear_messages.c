@@ -332,7 +332,8 @@ static int whole_take(struct hearing *h, const struct json_text *text, struct ar
     return code == SG_OK ? end_say(h, err) : code;
 }
 
-static int text_hear(struct hearing *h, struct str json, bool is_whole, struct sg_error *err)
+static int text_hear(struct hearing *h, struct str json, bool is_whole, bool is_error,
+                     struct sg_error *err)
 {
     struct arena *scratch = arena_new(0);
     struct json_text text;
@@ -344,7 +345,7 @@ static int text_hear(struct hearing *h, struct str json, bool is_whole, struct s
         arena_free(scratch);
         return not_understood(err);
     }
-    code = messages_reported(&text, false, scratch, err);
+    code = messages_reported(&text, is_error, scratch, err);
     if (code == SG_OK) {
         code = is_whole ? whole_take(h, &text, scratch, err) : event_take(h, &text, scratch, err);
     }
@@ -352,18 +353,18 @@ static int text_hear(struct hearing *h, struct str json, bool is_whole, struct s
     return code;
 }
 
-static int hear_event(void *hearing, struct str data, struct sg_error *err)
+static int hear_event(void *hearing, struct str data, bool is_error, struct sg_error *err)
 {
     struct hearing *h = hearing;
     if (h->is_over || str_is(str_trim(data), "[DONE]")) {
         return SG_OK;
     }
-    return text_hear(h, data, false, err);
+    return text_hear(h, data, false, is_error, err);
 }
 
 static int hear_whole(void *hearing, struct str json, struct sg_error *err)
 {
-    return text_hear(hearing, json, true, err);
+    return text_hear(hearing, json, true, false, err);
 }
 
 static bool hear_is_over(const void *hearing)

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is found holds nothing that holds parts; a result holds what is found, and no call or result. */
+enum { FOUND_DEPTH = 2, DEPTH_MAX = FOUND_DEPTH + 1 };
+
 enum { THINKING_LOW_MAX = 4096, THINKING_MEDIUM_MAX = 16384 };
 
 struct block { /* a content block that is read */
@@ -136,7 +139,7 @@ static int result_read(struct reading *reading, const struct block *block, struc
 {
     const struct json_member *content = json_find(block->members, block->count, "content");
     struct part *part = part_add(reading, message, PART_RESULT, block->path);
-    struct message inner = {.path = block->path};
+    struct message inner = {.path = block->path, .depth = message->depth + 1};
     part->id = bare_id(text_of(reading, block, "tool_use_id"));
     part->is_error = str_is(raw_of(block, "is_error"), "true");
     if (content == NULL || content->value.type == JSON_NULL) {
@@ -169,9 +172,12 @@ static int found_read(struct reading *reading, const struct block *block, struct
     struct part *part = part_add(reading, message, PART_TEXT, block->path);
     const struct str words[] = {STR("["), title, STR(", "), source, STR("]")};
     part->text = words_join(reading, words, 5);
-    return content == NULL ? SG_OK
-                           : content_read(reading, path_at(reading, block->path, "content"),
-                                          content->value, message, err);
+    message->depth += FOUND_DEPTH;
+    int code = content == NULL ? SG_OK
+                               : content_read(reading, path_at(reading, block->path, "content"),
+                                              content->value, message, err);
+    message->depth -= FOUND_DEPTH;
+    return code;
 }
 
 static int text_read(struct reading *reading, const struct block *block, struct message *message,
@@ -208,31 +214,37 @@ static const struct {
     const char *type;
     int (*read)(struct reading *, const struct block *, struct message *, struct sg_error *);
     const char *members[8]; /* beside `type` */
+    unsigned depth_max;
 } kinds[] = {
-    {"text", text_read, {"text", "cache_control", "citations"}},
-    {"image", media_read, {"source", "cache_control"}},
-    {"document", media_read, {"source", "title", "cache_control", "citations"}},
-    {"search_result", found_read, {"title", "source", "content", "cache_control", "citations"}},
-    {"tool_use", call_read, {"id", "name", "input", "cache_control", "caller"}},
-    {"tool_result", result_read, {"tool_use_id", "content", "is_error", "cache_control"}},
-    {"thinking", thinking_read, {"thinking", "signature"}},
-    {"redacted_thinking", sealed_skip, {"data"}},
-    {"server_tool_use", call_read, {"id", "name", "input", "cache_control", "caller"}},
+    {"text", text_read, {"text", "cache_control", "citations"}, DEPTH_MAX},
+    {"image", media_read, {"source", "cache_control"}, DEPTH_MAX},
+    {"document", media_read, {"source", "title", "cache_control", "citations"}, DEPTH_MAX},
+    {"search_result", found_read, {"title", "source", "content", "cache_control", "citations"}, 1},
+    {"tool_use", call_read, {"id", "name", "input", "cache_control", "caller"}, 0},
+    {"tool_result", result_read, {"tool_use_id", "content", "is_error", "cache_control"}, 0},
+    {"thinking", thinking_read, {"thinking", "signature"}, 0},
+    {"redacted_thinking", sealed_skip, {"data"}, 0},
+    {"server_tool_use", call_read, {"id", "name", "input", "cache_control", "caller"}, 0},
     {"web_search_tool_result",
      foreign_result_read,
-     {"tool_use_id", "content", "cache_control", "caller"}},
+     {"tool_use_id", "content", "cache_control", "caller"},
+     0},
     {"web_fetch_tool_result",
      foreign_result_read,
-     {"tool_use_id", "content", "cache_control", "caller"}},
+     {"tool_use_id", "content", "cache_control", "caller"},
+     0},
     {"code_execution_tool_result",
      foreign_result_read,
-     {"tool_use_id", "content", "cache_control"}},
+     {"tool_use_id", "content", "cache_control"},
+     0},
     {"bash_code_execution_tool_result",
      foreign_result_read,
-     {"tool_use_id", "content", "cache_control"}},
+     {"tool_use_id", "content", "cache_control"},
+     0},
     {"text_editor_code_execution_tool_result",
      foreign_result_read,
-     {"tool_use_id", "content", "cache_control"}},
+     {"tool_use_id", "content", "cache_control"},
+     0},
 };
 
 static int block_members_check(struct reading *reading, const struct block *block, size_t kind,
@@ -260,6 +272,10 @@ static int block_read(struct reading *reading, const char *path, struct json_val
     block.members = members;
     block.type = text_of(reading, &block, "type");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (str_is(block.type, kinds[i].type) && message->depth > kinds[i].depth_max) {
+            return refuse_field(reading, path, "is of a type that cannot stand within another",
+                                err);
+        }
         if (str_is(block.type, kinds[i].type)) {
             code = block_members_check(reading, &block, i, err);
             code = code == SG_OK ? citations_check(reading, &block, err) : code;

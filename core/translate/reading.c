@@ -309,6 +309,17 @@ int format_read(struct reading *reading, const char *path, struct json_value for
     }
     struct str type = json_find_text(members, count, "type", reading->arena);
     const struct json_member *inner = json_find_type(members, count, "json_schema", JSON_OBJECT);
+    if (is_nested && inner != NULL) {
+        struct json_member *named;
+        size_t named_count;
+        const char *where = path_at(reading, path, "json_schema");
+        code = json_members(inner->value, where, reading->arena, &named, &named_count, err);
+        code = code == SG_OK ? members_check(reading, where, named, named_count, known + 2, err)
+                             : code;
+    }
+    if (code != SG_OK) {
+        return code;
+    }
     if (str_is(type, "json_object")) {
         option_set(reading, OPTION_JSON, path, format);
     } else if (str_is(type, "json_schema") && (!is_nested || inner != NULL)) {

@@ -48,8 +48,8 @@ struct sayer {
 struct hearer_ops {
     /* `id` is text for ids of calls that have none. */
     void *(*open)(struct arena *, const char *id, const struct sayer *);
-    /* An event of a stream (its data), or a whole answer. */
-    int (*event)(void *, struct str data, struct sg_error *err);
+    /* An event of a stream (its data; is it called `error`?), or a whole answer. */
+    int (*event)(void *, struct str data, bool is_error, struct sg_error *err);
     int (*whole)(void *, struct str json, struct sg_error *err);
     /* Has the answer's own end come? */
     bool (*is_over)(const void *);

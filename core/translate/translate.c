@@ -118,7 +118,7 @@ void translation_answer_begin(struct translation *t, bool is_stream)
 static int event_take(void *translation, struct sse_event event, struct sg_error *err)
 {
     struct translation *t = translation;
-    return t->to->hearer->event(t->hearer, event.data, err);
+    return t->to->hearer->event(t->hearer, event.data, str_is(event.name, "error"), err);
 }
 
 int translation_answer_feed(struct translation *t, struct str bytes, struct buf *out,

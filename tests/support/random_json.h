@@ -6,6 +6,7 @@
 #include "base/buf.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 struct random {
     uint64_t state;
