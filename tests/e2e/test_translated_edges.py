@@ -337,6 +337,27 @@ class Requests(Translating):
                 self.assertEqual(said(server, upstream.requests[1].json),
                                  [("user", ["Say one."]), ("assistant", ["One."]), ("user", ["And two."])])
 
+    def test_a_result_goes_up_right_behind_its_call_whatever_the_client_said_between(self):
+        calls = [{"type": "function_call", "call_id": f"call_{n}", "name": "get_stock", "arguments": "{}"} for n in "ab"]
+        picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+        results = [{"type": "function_call_output", "call_id": "call_a", "output": [picture]},
+                   {"type": "function_call_output", "call_id": "call_b", "output": "b"}]
+        given = [{"role": "user", "content": "Look."}, *calls, {"role": "user", "content": "Hurry!"}, results[0],
+                 {"role": "developer", "content": "No hurry."}, results[1], {"role": "user", "content": "Well?"}]
+        for server in (CHAT, MESSAGES):
+            with self.subTest(server=server.name):
+                body = {**plain(RESPONSES, functions=True), "input": given}
+                told, upstream = self.ask(RESPONSES, server, body, server.module.answer("Five."))
+                self.assertEqual(told.texts, ["Five."], told.reply.body)
+                went = upstream.requests[0].json
+                if server is MESSAGES:
+                    kinds = [[part["type"] for part in message["content"]] for message in went["messages"]]
+                    self.assertEqual(kinds, [["text"], ["tool_use"] * 2, ["tool_result"] * 2 + ["text"] * 2])
+                else:  # a picture is shown behind the results
+                    self.assertEqual([message["role"] for message in went["messages"]],
+                                     ["user", "assistant", "tool", "tool", "user", "user", "system", "user"])
+                    self.assertEqual(went["messages"][4]["content"][1]["type"], "image_url")
+
     def test_headers_are_those_of_the_servers_api(self):
         sent = {"anthropic-version": "2023-06-01", "anthropic-beta": "x", "openai-beta": "y", "x-stainless-lang": "js",
                 "x-api-key": "client", "Authorization": "Bearer client"}
