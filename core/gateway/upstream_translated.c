@@ -36,10 +36,10 @@ void translated_head(struct upstream_call *call)
     call->answer_begun = true;
 }
 
-/* What is kept for the answer's end is on the request's account. */
+/* What is kept for the answer's end is on the request's account, and the largest piece of it: the last says all again. */
 static int kept_hold(struct upstream_call *call, struct sg_error *err)
 {
-    size_t kept = translation_kept(call->translation);
+    size_t kept = translation_kept(call->translation) + call->answer.len;
     if (kept <= call->kept_bytes) {
         return 0;
     }

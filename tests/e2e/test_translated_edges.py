@@ -7,7 +7,8 @@ import messages_upstream
 import upstream as chat_upstream
 from client import Wire, lines_of
 from forms import CHAT, MESSAGES, RESPONSES
-from harness import E2E, main
+from harness import E2E, main, poll
+from test_operations import A, KEYS, SCRAPER, metrics
 from test_translated import PAIRS
 from upstream import Bytes, Stream, always
 
@@ -369,6 +370,25 @@ class Requests(Translating):
                 self.assertEqual((get("authorization"), get("x-api-key"), get("anthropic-version")),
                                  ("Bearer sk-operator", None, None) if server is CHAT else (None, "sk-operator", "2023-06-01"))
                 self.assertEqual([get(name) for name in ("anthropic-beta", "openai-beta", "x-stainless-lang")], [None] * 3)
+
+
+class Memory(Translating):
+    def test_what_is_said_again_at_a_streams_end_counts_as_held(self):
+        """Responses have a text four times at its end: of 150 KB that is more than a key's share holds beside what is kept."""
+        def large(connection):
+            connection.begin_stream()
+            for _ in range(30):
+                connection.chunk(chat_upstream.events(chat_upstream.chunk({"content": "y" * 5000}), end=False))
+            connection.chunk(chat_upstream.events(chat_upstream.chunk({}, "stop"),
+                                                  chat_upstream.chunk(usage={"prompt_tokens": 1, "completion_tokens": 1})))
+            connection.end()
+            return True
+        upstream = self.upstream(forever=large)
+        gateway = self.serve(upstream, auth=KEYS, server={"memory_budget": "4MiB"}, upstream_options={"surfaces": ["chat"]})
+        told = RESPONSES.ask(gateway, plain(RESPONSES, True), key=A)
+        self.assertEqual(told.status, 200)
+        self.assertRegex(told.error or "it was held", "^This request needs more than 1048576 bytes")
+        poll(lambda: metrics(gateway, SCRAPER)["sandgate_memory_held_bytes"] == 0, "nothing to be held")
 
 
 if __name__ == "__main__":
