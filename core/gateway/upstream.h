@@ -25,6 +25,7 @@ struct upstream_call {
     struct buf answer;                   /* a piece of the answer in the client's */
     size_t translated_bytes, kept_bytes; /* of it, and of the answer, on the account */
     bool answer_begun, answer_ended;     /* of a translated answer: the translation's */
+    struct sg_error failed; /* … how it failed behind the piece that was given last */
 };
 
 /* Sends `body` to the upstream of the request, on its path. */

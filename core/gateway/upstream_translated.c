@@ -36,10 +36,10 @@ void translated_head(struct upstream_call *call)
     call->answer_begun = true;
 }
 
-/* What is kept for the answer's end is on the request's account. */
+/* What is kept for the answer's end is on the request's account, and the largest piece of it: the last says all again. */
 static int kept_hold(struct upstream_call *call, struct sg_error *err)
 {
-    size_t kept = translation_kept(call->translation);
+    size_t kept = translation_kept(call->translation) + call->answer.len;
     if (kept <= call->kept_bytes) {
         return 0;
     }
@@ -58,6 +58,17 @@ static int piece_take(struct upstream_call *call, struct str piece, struct buf *
     return translation_answer_end(call->translation, out, err);
 }
 
+/* What was said before a failure is the client's first: only what it has seen nothing of is tried again. */
+static int failure_keep(struct upstream_call *call, int rc, struct sg_error *err)
+{
+    if (rc == 0 || call->answer.len == 0) {
+        return rc;
+    }
+    call->failed = *err;
+    *err = (struct sg_error){0};
+    return 0;
+}
+
 int translated_read(struct upstream_call *call,
                     int (*read)(struct upstream_call *, struct str *, struct sg_error *),
                     struct str *ret_piece, struct sg_error *err)
@@ -65,11 +76,16 @@ int translated_read(struct upstream_call *call,
     struct buf *out = &call->answer;
     buf_reset(out);
     *ret_piece = (struct str){0};
+    if (call->failed.code != SG_OK) {
+        *err = call->failed;
+        return err->code;
+    }
     while (!call->answer_ended && out->len == 0) {
         struct str piece;
         int rc = read(call, &piece, err);
         rc = rc == 0 ? piece_take(call, piece, out, err) : rc;
         rc = rc == 0 ? kept_hold(call, err) : rc;
+        rc = failure_keep(call, rc, err);
         if (rc != 0) {
             return rc;
         }

@@ -166,14 +166,63 @@ static struct message *assistant_of(struct reading *reading, const char *path)
                : message_add(reading, ROLE_ASSISTANT, path);
 }
 
+static bool is_results(const struct message *message)
+{
+    return message->role == ROLE_USER && message->count > 0 &&
+           message->parts[message->count - 1].kind == PART_RESULT;
+}
+
 /* Results in a row stand in one message. */
 static struct message *results_of(struct reading *reading, const char *path)
 {
     struct conversation *to = reading->to;
     struct message *last = to->messages_count == 0 ? NULL : &to->messages[to->messages_count - 1];
-    bool is_results = last != NULL && last->role == ROLE_USER && last->count > 0 &&
-                      last->parts[last->count - 1].kind == PART_RESULT;
-    return is_results ? last : message_add(reading, ROLE_USER, path);
+    return last != NULL && is_results(last) ? last : message_add(reading, ROLE_USER, path);
+}
+
+/* Those that wait go in at that place; where the next one stands then. */
+static size_t messages_put_back(struct conversation *to, size_t at, const struct message *others,
+                                size_t *waiting)
+{
+    if (*waiting == 0) {
+        return at;
+    }
+    memcpy(&to->messages[at], others, *waiting * sizeof *others);
+    at += *waiting;
+    *waiting = 0;
+    return at;
+}
+
+static void results_join(struct reading *reading, struct message *results,
+                         const struct message *more)
+{
+    for (size_t i = 0; i < more->count; i++) {
+        *part_add(reading, results, PART_RESULT, more->path) = more->parts[i];
+    }
+}
+
+/* This API takes a result anywhere behind its call; servers of others want it right there. So of what stands between two
+ * messages of the assistant the results come first, in one message. */
+static void results_raise(struct reading *reading)
+{
+    struct conversation *to = reading->to;
+    struct message *others = arena_get(reading->arena, (to->messages_count + 1) * sizeof *others);
+    size_t at = 0, waiting = 0;
+    bool has_assistant = false;
+    for (size_t i = 0; i < to->messages_count; i++) { /* at + waiting <= i */
+        struct message next = to->messages[i];
+        bool is_assistant = next.role == ROLE_ASSISTANT;
+        if (!is_assistant && !(has_assistant && is_results(&next))) {
+            others[waiting++] = next;
+        } else if (!is_assistant && is_results(&to->messages[at - 1])) {
+            results_join(reading, &to->messages[at - 1], &next);
+        } else {
+            at = is_assistant ? messages_put_back(to, at, others, &waiting) : at;
+            to->messages[at++] = next;
+            has_assistant = has_assistant || is_assistant;
+        }
+    }
+    to->messages_count = messages_put_back(to, at, others, &waiting);
 }
 
 static int message_item_read(struct reading *reading, const struct item *item, struct sg_error *err)
@@ -485,5 +534,7 @@ const struct field fields_responses[] = {
 
 int read_responses(struct reading *reading, const struct json_text *body, struct sg_error *err)
 {
-    return fields_read(reading, body->members, body->count, fields_responses, err);
+    int code = fields_read(reading, body->members, body->count, fields_responses, err);
+    results_raise(reading);
+    return code;
 }

@@ -3,7 +3,6 @@ the code interpreter."""
 import upstream as chat_upstream
 from harness import main
 from official import Official, both
-from upstream import answer, streamed
 
 
 class OfficialChat(Official):
@@ -16,8 +15,9 @@ class OfficialChat(Official):
         self.node(self.serve(), "stream")
 
     def test_a_stream_through_the_clients_own_accumulator(self):
-        upstream = self.upstream(streamed("Let me see.", calls=[("c", "code_interpreter", {"code": "print(6 * 7)"})],
-                                          usage=(10, 2)), streamed("It is 42.", usage=(20, 3)))
+        upstream = self.upstream(
+            self.form.streamed("Let me see.", calls=[("c", "code_interpreter", {"code": "print(6 * 7)"})], usage=(10, 2)),
+            self.form.streamed("It is 42.", usage=(20, 3)))
         self.node(self.serve(upstream), "accumulate")
 
     def check_cited(self, part, *turns, **interceptor):
@@ -27,18 +27,16 @@ class OfficialChat(Official):
 
     def test_pages_that_an_answer_cites(self):
         calls, text = [("c", "web_search", {"query": "Lyon"})], "🌞 Sunny [1]: https://weather.test/lyon."
-        whole, pieces = (answer(calls=calls), answer(text)), (streamed(calls=calls), streamed(text))
+        whole, pieces = ((make(calls=calls), make(text)) for make in (self.form.answer, self.form.streamed))
         self.check_cited("cited", *whole)
         self.check_cited("cited_stream", *pieces)
         self.check_cited("cited_ai", *self.by_form(whole, pieces), offer="always")
 
-    @staticmethod
-    def by_form(whole, pieces):
+    def by_form(self, whole, pieces):
         """The turns for two requests at once, each in the form that it asks for."""
         def turn(connection):
             body = connection.request.json
-            is_second = body["messages"][-1]["role"] == "tool"
-            return (pieces if body.get("stream") else whole)[is_second]
+            return (pieces if body.get("stream") else whole)[bool(self.form.results_of(body))]
         return [turn] * 4
 
     def check_whole(self, body, stock):
@@ -47,13 +45,13 @@ class OfficialChat(Official):
         self.assertEqual([m["role"] for m in body["messages"][1:]], ["assistant", "tool", "tool"])
 
     def test_a_client_function_beside_the_code_interpreter(self):
-        self.check_mixed("mixed", answer)
+        self.check_mixed("mixed", self.form.answer)
 
     def test_a_mixed_stream_and_its_continuation(self):
-        self.check_mixed("mixed_stream", streamed)
+        self.check_mixed("mixed_stream", self.form.streamed)
 
     def test_functions_that_the_client_runs_by_itself(self):
-        self.check_mixed("run_tools", answer, "5 of A-7")
+        self.check_mixed("run_tools", self.form.answer, "5 of A-7")
 
     def test_errors_are_raised_as_the_client_knows_them(self):
         self.node(self.serve(), "unknown_model")

@@ -2,7 +2,6 @@
 blocks and live events of runs, shell commands and file edits, the client's tools beside them, containers, searches, errors."""
 import messages_upstream
 from harness import main
-from messages_upstream import answer, streamed
 from official import Official, both
 
 SEARCH = {"searches": [{"name": "web", "plugin": "mock", "rules": [
@@ -20,14 +19,18 @@ class Searching(Official):
         """A search, one more than the client allows, an answer that cites; and what is asked then."""
         turns = [turn(calls=[("toolu_a", "web_search", {"query": "sql"})]), turn(calls=[("toolu_b", "web_search", {"query": "more"})]),
                  turn("A database: https://sqlite.org/.")]
-        upstream = self.upstream(*turns, answer("There."))
+        upstream = self.upstream(*turns, self.form.answer("There."))
         self.node(self.serve(upstream, **SEARCH), part)
         if again:
-            results = [text for _, text in messages_upstream.results_of(upstream.requests[3].json)]
+            results = [text for _, text in self.form.results_of(upstream.requests[3].json)]
             self.assertIn("1. SQLite\n   URL: https://sqlite.org/\n   Date: 2024-05-23\n   A small database.\n", results[0])
             self.assertEqual(results[1], "[limit reached: the call was not run]")
-            (text,) = messages_upstream.blocks_of(upstream.requests[3].json, "text")
-            self.assertEqual(text, {"type": "text", "text": "A database: https://sqlite.org/."})
+            self.check_said(upstream.requests[3].json)
+
+    def check_said(self, body):
+        """The text goes up again, without what we noted at it."""
+        (text,) = messages_upstream.blocks_of(body, "text")
+        self.assertEqual(text, {"type": "text", "text": "A database: https://sqlite.org/."})
 
 
 class OfficialMessages(Searching):
@@ -44,13 +47,13 @@ class OfficialMessages(Searching):
         self.node(self.serve(), "accumulate")
 
     def test_a_shell_command(self):
-        upstream = self.upstream(streamed(calls=[("toolu_a", "bash_code_execution", {"command": "echo hello"})]),
-                                 streamed("It says hello."))
+        upstream = self.upstream(self.form.streamed(calls=[("toolu_a", "bash_code_execution", {"command": "echo hello"})]),
+                                 self.form.streamed("It says hello."))
         self.node(self.serve(upstream), "shell")
 
     def test_files_are_made_changed_and_shown_in_one_container(self):
-        turns = [streamed(calls=[(f"toolu_{i}", "text_editor_code_execution", edit)]) for i, edit in enumerate(EDITS)]
-        gateway = self.serve(self.upstream(*turns, streamed("Done.")))
+        turns = [self.form.streamed(calls=[(f"toolu_{i}", "text_editor_code_execution", edit)]) for i, edit in enumerate(EDITS)]
+        gateway = self.serve(self.upstream(*turns, self.form.streamed("Done.")))
         self.node(gateway, "editor")
         self.assertEqual(len(gateway.journal.of("create")), 1)
 
@@ -60,18 +63,19 @@ class OfficialMessages(Searching):
         self.assertTrue(all(a != b for a, b in zip(roles, roles[1:])), roles)
 
     def test_a_client_tool_beside_code_execution(self):
-        self.check_mixed("mixed", answer)
+        self.check_mixed("mixed", self.form.answer)
 
     def test_a_mixed_stream_and_its_continuation(self):
-        self.check_mixed("mixed_stream", streamed)
+        self.check_mixed("mixed_stream", self.form.streamed)
 
     def test_c032_searches_and_what_they_cite(self):
-        self.search("search", answer)
-        self.search("search_stream", streamed)
-        self.search("search_beta", streamed, again=False)
+        self.search("search", self.form.answer)
+        self.search("search_stream", self.form.streamed)
+        self.search("search_beta", self.form.streamed, again=False)
 
     def test_fetching_is_an_error_of_its_block(self):
-        upstream = self.upstream(streamed(calls=[("toolu_a", "web_fetch", {"url": "https://sqlite.org/"})]), streamed("No."))
+        upstream = self.upstream(self.form.streamed(calls=[("toolu_a", "web_fetch", {"url": "https://sqlite.org/"})]),
+                                 self.form.streamed("No."))
         self.node(self.serve(upstream, **SEARCH), "fetch")
 
     def test_a_container_is_named_in_the_next_request(self):
@@ -97,10 +101,11 @@ class OfficialMessagesBefore(Searching):
             self.node(gateway, part)
 
     def test_a_mixed_stream_and_its_continuation(self):
+        streamed = self.form.streamed
         self.node(self.serve(self.upstream(streamed(calls=self.mixed), streamed("Stock 5 and 42."))), "mixed_stream")
 
     def test_a_search_and_what_it_cites(self):
-        self.search("search_stream", streamed)
+        self.search("search_stream", self.form.streamed)
 
 
 if __name__ == "__main__":

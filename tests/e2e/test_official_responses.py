@@ -3,7 +3,6 @@ them, stored answers, containers by their ids, errors."""
 import responses_upstream
 from harness import main
 from official import Official, both
-from responses_upstream import answer, streamed
 
 
 class OfficialResponses(Official):
@@ -27,10 +26,10 @@ class OfficialResponses(Official):
         self.assertNotIn("previous_response_id", body)
 
     def test_a_client_function_beside_the_code_interpreter(self):
-        self.check_mixed("mixed", answer)
+        self.check_mixed("mixed", self.form.answer)
 
     def test_a_mixed_stream_and_its_continuation_by_items(self):
-        self.check_mixed("mixed_stream", streamed)
+        self.check_mixed("mixed_stream", self.form.streamed)
 
     def test_an_answer_is_kept_and_told_again(self):
         self.node(self.serve(), "stored")

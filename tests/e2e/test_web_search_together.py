@@ -17,9 +17,9 @@ import re
 
 from forms import CHAT, FORMS, MESSAGES, RESPONSES
 from harness import main
+from scenario_stage import Player
 from scenarios import INVALID, LIMIT, NOT_MADE, Call, Say
 from searching import SEARCH, Searching
-from test_scenarios import Player
 
 PAGES = [{"when": "sql", "hits": ["SQLite | https://sqlite.org/ | A small database. | 2024-05-23"]},
          {"when": "docs", "hits": ["Docs | https://sqlite.org/docs.html | All of them."]},
@@ -137,11 +137,13 @@ SHOWN = {CHAT: of_chat, RESPONSES: of_responses, MESSAGES: of_messages}
 ENTRIES = {CHAT: SEARCH, RESPONSES: SEARCH, MESSAGES: {"type": "web_search_20250305", "name": "web_search"}}
 
 
-class Together(Searching):
-    def play(self, form, stream, row):
-        upstream = self.upstream(forever=Player(form, row["turns"]))
+class SearchingAndRunning(Searching):
+    def play(self, form, stream, row, server=None):
+        """`server`: the form that the upstream speaks, where that is another."""
+        self.server = server or form
+        upstream = self.upstream(forever=Player(self.server, row["turns"]))
         gateway = self.start(upstream, {"rules": PAGES, **row.get("search", {})}, show_runs=True, sandbox=row.get("sandbox"),
-                             **row.get("sections", {}))
+                             upstream_options={"surfaces": [server.name]} if server else None, **row.get("sections", {}))
         entry = {**ENTRIES[form], **({"max_uses": row["uses"]} if "uses" in row else {})}
         body = form.body(stream, functions=row.get("functions", False))
         body["tools"].append(entry)
@@ -159,7 +161,7 @@ class Together(Searching):
         self.assertEqual(len(self.journal.of("search")), row["searches"], self.journal.lines())
         self.assertEqual(len(gateway.journal.of("run")), row["runs"], gateway.journal.lines())
         if "told" in row:
-            found = [text for _, text in form.results(upstream.requests[-1].json)]
+            found = [text for _, text in self.server.results(upstream.requests[-1].json)]
             self.assertEqual(len(found), len(row["told"]), found)
             for text, wanted in zip(found, row["told"]):
                 self.assertEqual(text, wanted) if isinstance(wanted, str) else self.assertRegex(text, wanted)
@@ -170,6 +172,10 @@ class Together(Searching):
             self.assertEqual([note["url"] for note, _ in cited], [url for url, _ in row["cites"]])
             self.assertEqual([text[note["start_index"]:note["end_index"]] for note, text in cited if text],
                              [part for _, part in row["cites"]] if form is not MESSAGES else [])
+
+
+class Together(SearchingAndRunning):
+    """One test for each row, form and way."""
 
     def test_a_service_that_takes_the_connection_and_says_nothing_is_a_result(self):  # C110, by a real provider
         for form in FORMS:

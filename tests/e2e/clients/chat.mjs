@@ -1,4 +1,4 @@
-// One part of the test with the official client (test_official_client.py); prints "ok" when all holds.
+// One part of the test with the official client (test_official_chat.py); prints "ok" when all holds.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
