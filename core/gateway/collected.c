@@ -8,14 +8,42 @@
 
 enum { OUTPUTS_MAX = 4096, STATUS_BYTES_MAX = 4096 };
 
+static bool is_log(enum sg_out kind)
+{
+    return kind == SG_OUT_LOG_OUT || kind == SG_OUT_LOG_ERR;
+}
+
+/* What is printed piece by piece is one log: the last one grows. */
+static bool goes_on(struct collected *c, const struct call_output *output)
+{
+    struct surface_output *last = c->count == 0 ? NULL : &c->outputs[c->count - 1];
+    if (last == NULL || last->kind != output->kind || !is_log(output->kind)) {
+        return false;
+    }
+    size_t len = last->data.len + output->data.len;
+    char *text = (char *)last->data.data; /* the arena's, and ours */
+    if (len > c->last_room) {
+        c->last_room = 2 * len;
+        text = arena_get(c->arena, c->last_room);
+        memcpy(text, last->data.data, last->data.len);
+    }
+    memcpy(text + last->data.len, output->data.data, output->data.len);
+    last->data = (struct str){text, len};
+    c->bytes += output->data.len;
+    return true;
+}
+
 static void take_output(struct collected *c, const struct call_output *output)
 {
-    if (c->count == OUTPUTS_MAX || c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
+    if (c->bytes + output->data.len > LIMIT_TOOL_OUTPUT_BYTES) {
         return; /* the model's text says what was cut; this is the client's view of it */
     }
     struct sg_error ignored;
     if (account_take(c->account, output->data.len, &ignored) != 0) {
         return; /* likewise */
+    }
+    if (output->data.len == 0 || goes_on(c, output) || c->count == OUTPUTS_MAX) {
+        return;
     }
     if (c->count == c->cap) {
         size_t cap = c->cap == 0 ? 8 : 2 * c->cap;
@@ -27,6 +55,7 @@ static void take_output(struct collected *c, const struct call_output *output)
         c->cap = cap;
     }
     c->bytes += output->data.len;
+    c->last_room = output->data.len;
     c->outputs[c->count++] = (struct surface_output){
         output->kind, {arena_copy(c->arena, output->data), output->data.len}};
 }
@@ -89,7 +118,7 @@ static void take_status(struct collected *c, struct str text)
 
 void collected_take(struct collected *c, const struct call_output *output)
 {
-    c->emitted += output->data.len + sizeof *output;
+    c->emitted += output->data.len + (is_log(output->kind) ? 1 : sizeof *output);
     switch (output->kind) {
     case SG_OUT_MODEL:
         (void)buf_append_str(&c->model, output->data); /* bounded; the interceptor caps its text */

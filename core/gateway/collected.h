@@ -14,7 +14,8 @@ struct collected { /* all zero but for these three: */
 
     struct surface_output *outputs;
     size_t count, cap, bytes;
-    size_t emitted; /* bytes of all kinds, kept or not */
+    size_t last_room; /* of the last one's text, where it is a log that may go on */
+    size_t emitted;   /* bytes of all kinds, kept or not */
     bool failed, has_raised, has_code;
     enum surface_reason reason;
     int return_code;

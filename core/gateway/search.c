@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/domain.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "gateway/metrics.h"
@@ -153,8 +154,9 @@ static const char *const *hosts_of(struct arena *arena, const char *const *entri
     }
     const char **hosts = arena_get(arena, (count + 1) * sizeof *hosts);
     for (size_t i = 0; i < count; i++) {
-        struct domain domain = domain_read(entries[i]);
-        if (domain.host.len > 0 && (with_paths || domain.path.len == 0)) {
+        struct place domain;
+        if (domain_read(str_of(entries[i]), arena, &domain) &&
+            (with_paths || domain.path.len == 0)) {
             hosts[used++] = check_alloc(arena_copy(arena, domain.host));
         }
     }
@@ -290,6 +292,18 @@ static int carry_out(struct job *job, struct sg_call *call, const struct sg_sink
     return hand_over(job, sink, err);
 }
 
+/* What nobody can read would block nothing. */
+static int check_domains(const struct job *job, const char *const *entries, struct sg_error *err)
+{
+    struct place ignored;
+    for (size_t i = 0; entries != NULL && entries[i] != NULL; i++) {
+        if (!domain_read(str_of(entries[i]), job->arena, &ignored)) {
+            return error_set(err, SG_E_INVALID, "search(): '%.80s' is no domain", entries[i]);
+        }
+    }
+    return 0;
+}
+
 int service_search(struct sg_call *call, const struct sg_query *query, const struct sg_sink *sink,
                    struct sg_error *err)
 {
@@ -306,6 +320,11 @@ int service_search(struct sg_call *call, const struct sg_query *query, const str
         return error_set(err, SG_E_INTERNAL, "search(): the query has no text");
     }
     job.arena = arena_new(0);
+    rc = check_domains(&job, query->blocked, err);
+    if (rc != 0) {
+        arena_free(job.arena);
+        return rc;
+    }
     job.hits =
         (struct hits){.query = query, .arena = job.arena, .lines = {.max = LIMIT_SEARCH_BYTES}};
     rc = carry_out(&job, call, sink, err);

@@ -1,187 +1,67 @@
 /* Hits of a search: their form, the client's domains, duplicates. */
 #include "gateway/search_hits.h"
 
+#include "base/domain.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
 enum {
     HIT_BYTES_MAX = 256 * 1024,
-    URL_BYTES_MAX = 2048,
     TITLE_BYTES_MAX = 512,
     SNIPPET_BYTES_MAX = 16 * 1024,
     DATE_BYTES_MAX = 40,
     TAKEN_MAX = 1000 /* hits of one search that are looked at */
 };
 
-/* ---- URLs ---- */
-
-static bool is_host_char(char c)
-{
-    bool is_word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    return is_word || c == '.' || c == '-' || c == '_' || (unsigned char)c >= 0x80;
-}
-
-static size_t host_length(struct str text)
-{
-    size_t len = 0;
-    while (len < text.len && is_host_char(text.data[len])) {
-        len++;
-    }
-    return len;
-}
-
-static struct str behind(struct str text, size_t len)
-{
-    return (struct str){text.data + len, text.len - len};
-}
-
-static bool skip_nocase(struct str *text, struct str prefix)
-{
-    bool stands =
-        text->len >= prefix.len && str_eq_nocase((struct str){text->data, prefix.len}, prefix);
-    *text = stands ? behind(*text, prefix.len) : *text;
-    return stands;
-}
-
-static bool skip_scheme(struct str *url)
-{
-    return skip_nocase(url, STR("https://")) || skip_nocase(url, STR("http://"));
-}
-
-static bool skip_port(struct str *text)
-{
-    size_t len = 1;
-    if (text->len == 0 || text->data[0] != ':') {
-        return true;
-    }
-    while (len < text->len && text->data[len] >= '0' && text->data[len] <= '9') {
-        len++;
-    }
-    *text = behind(*text, len);
-    return len > 1 && len <= 6;
-}
-
-static bool has_odd_char(struct str url)
-{
-    for (size_t i = 0; i < url.len; i++) {
-        unsigned char c = (unsigned char)url.data[i];
-        if (c <= 0x20 || c == 0x7F || strchr("\"<>\\", c) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static struct str path_of(struct str rest)
-{
-    size_t len = 0;
-    while (len < rest.len && rest.data[len] != '?' && rest.data[len] != '#') {
-        len++;
-    }
-    return (struct str){rest.data, len};
-}
-
-/* A name may end in a dot, and is the same one then. */
-static struct str without_dot(struct str host)
-{
-    return host.len > 0 && host.data[host.len - 1] == '.' ? (struct str){host.data, host.len - 1}
-                                                          : host;
-}
-
-bool url_split(struct str url, struct str *ret_host, struct str *ret_path)
-{
-    struct str rest = url;
-    if (url.len > URL_BYTES_MAX || !skip_scheme(&rest) || has_odd_char(url) || !utf8_valid(url)) {
-        return false;
-    }
-    size_t len = host_length(rest);
-    struct str host = {rest.data, len};
-    rest = behind(rest, len);
-    if (without_dot(host).len == 0 || !skip_port(&rest) ||
-        (rest.len > 0 && strchr("/?#", rest.data[0]) == NULL)) {
-        return false;
-    }
-    *ret_host = without_dot(host);
-    *ret_path = path_of(rest);
-    return true;
-}
-
 /* ---- domains ---- */
 
-struct domain domain_read(const char *entry)
+struct domains {
+    struct place *allowed, *blocked;
+    size_t allowed_count, blocked_count;
+    bool is_restricted; /* some are listed as allowed, readable or not */
+};
+
+static struct place *read_list(const char *const *entries, struct arena *arena, size_t *ret_count)
 {
-    static const struct domain none = {0};
-    struct str rest = str_trim(str_of(entry));
-    (void)skip_scheme(&rest);
-    struct str host = {rest.data, host_length(rest)};
-    rest = behind(rest, host.len);
-    if (!skip_port(&rest) || (rest.len > 0 && rest.data[0] != '/')) {
-        return none;
+    size_t length = 0;
+    while (entries != NULL && entries[length] != NULL) {
+        length++;
     }
-    while (rest.len > 0 && rest.data[rest.len - 1] == '/') {
-        rest.len--;
+    struct place *places = arena_get(arena, (length + 1) * sizeof *places);
+    for (size_t i = 0; i < length; i++) {
+        *ret_count += domain_read(str_of(entries[i]), arena, &places[*ret_count]);
     }
-    return (struct domain){without_dot(host), rest};
+    return places;
 }
 
-/* example.com holds www.example.com, but not notexample.com. */
-static bool host_is_within(struct str host, struct str domain)
+static const struct domains *domains_of(struct hits *hits)
 {
-    if (domain.len == 0 || host.len < domain.len ||
-        !str_eq_nocase(behind(host, host.len - domain.len), domain)) {
-        return false;
+    const struct sg_query *query = hits->query;
+    if (hits->domains == NULL) {
+        struct domains *domains = arena_get(hits->arena, sizeof *domains);
+        domains->allowed = read_list(query->allowed, hits->arena, &domains->allowed_count);
+        domains->blocked = read_list(query->blocked, hits->arena, &domains->blocked_count);
+        domains->is_restricted = query->allowed != NULL && query->allowed[0] != NULL;
+        hits->domains = domains;
     }
-    return host.len == domain.len || host.data[host.len - domain.len - 1] == '.';
+    return hits->domains;
 }
 
-/* The usual matching with one place to come back to, but that whole segments may follow. */
-static bool path_is_under(struct str path, struct str pattern)
+static bool is_among(const struct place *list, size_t count, const struct place *place)
 {
-    size_t p = 0, t = 0, star = SIZE_MAX, mark = 0;
-    while (t < path.len) {
-        if (p < pattern.len && pattern.data[p] == '*') {
-            star = p++;
-            mark = t;
-        } else if (p < pattern.len && pattern.data[p] == path.data[t]) {
-            p++;
-            t++;
-        } else if (p == pattern.len && path.data[t] == '/') {
-            return true;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            t = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.len && pattern.data[p] == '*') {
-        p++;
-    }
-    return p == pattern.len;
-}
-
-bool domain_holds(const struct domain *domain, struct str url)
-{
-    struct str host, path;
-    return url_split(url, &host, &path) && host_is_within(host, domain->host) &&
-           path_is_under(path, domain->path);
-}
-
-static bool is_among(const char *const *entries, struct str url)
-{
-    for (size_t i = 0; entries != NULL && entries[i] != NULL; i++) {
-        struct domain domain = domain_read(entries[i]);
-        if (domain_holds(&domain, url)) {
+    for (size_t i = 0; i < count; i++) {
+        if (domain_holds(&list[i], place)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_wanted(const struct sg_query *query, struct str url)
+static bool is_wanted(struct hits *hits, const struct place *place)
 {
-    bool has_allowed = query->allowed != NULL && query->allowed[0] != NULL;
-    return !is_among(query->blocked, url) && (!has_allowed || is_among(query->allowed, url));
+    const struct domains *domains = domains_of(hits);
+    return !is_among(domains->blocked, domains->blocked_count, place) &&
+           (!domains->is_restricted || is_among(domains->allowed, domains->allowed_count, place));
 }
 
 /* ---- text ---- */
@@ -274,7 +154,7 @@ static enum hit_fate take(struct hits *hits, struct str text, struct arena *scra
 {
     struct json_text json;
     struct sg_error ignored = {0};
-    struct str host, path;
+    struct place place;
     if (hits->counts[HIT_PASSED] == wanted_count(hits->query) || taken(hits) >= TAKEN_MAX) {
         return HIT_SURPLUS;
     }
@@ -282,10 +162,10 @@ static enum hit_fate take(struct hits *hits, struct str text, struct arena *scra
         return HIT_MALFORMED;
     }
     struct str url = json_find_text(json.members, json.count, "url", scratch);
-    if (!url_split(url, &host, &path)) {
+    if (!url_place(url, scratch, &place)) {
         return HIT_MALFORMED;
     }
-    if (!is_wanted(hits->query, url)) {
+    if (!is_wanted(hits, &place)) {
         return HIT_FILTERED;
     }
     if (is_known(hits, url)) {
@@ -303,6 +183,11 @@ enum hit_fate hits_take(struct hits *hits, struct str json)
     arena_free(scratch);
     hits->counts[fate]++;
     return fate;
+}
+
+static struct str behind(struct str text, size_t len)
+{
+    return (struct str){text.data + len, text.len - len};
 }
 
 bool hits_next(struct str *rest, struct str *ret)

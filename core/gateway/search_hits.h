@@ -7,21 +7,6 @@
 #include "base/buf.h"
 #include "sandgate/plugin.h"
 
-/* An entry of a list of domains, as clients write it: example.com, https://example.com/blog. */
-struct domain {
-    struct str host; /* empty: it is none, and holds nothing */
-    struct str path; /* from the slash on, without one at its end; may hold '*'; empty: all */
-};
-struct domain domain_read(const char *entry);
-
-/* Is the URL (http or https) of that host or a subdomain of it, and under that path? A path holds what begins with its
- * whole segments: /blog also /blog/1 and /blog?p=1, not /blogs. '*' stands for any characters. */
-bool domain_holds(const struct domain *, struct str url);
-
-/* Splits an http or https URL; false where it is none that can be shown: user info, backslashes, spaces and control
- * characters make it look like another one. The path goes up to '?' or '#' and may be empty. */
-bool url_split(struct str url, struct str *ret_host, struct str *ret_path);
-
 enum hit_fate {
     HIT_PASSED,
     HIT_MALFORMED, /* not a JSON object with a URL as it must be */
@@ -38,6 +23,7 @@ struct hits {
     struct arena *arena;          /* borrowed, of the URLs */
     struct buf lines;             /* those that passed, each ended by a line break */
     struct str urls[HITS_MAX];
+    struct domains *domains; /* of the query, read at the first hit */
     size_t counts[HIT_FATES];
 };
 

@@ -26,7 +26,7 @@ static void inner_read(struct chat *chat, struct str inner)
 /* What was said before anything was found counts, but cites nothing. */
 static void reader_begin(struct chat *chat)
 {
-    static const struct cited_pages none = {0};
+    struct cited_pages none = {0};
     chat->reader.pages = &none;
     inner_read(chat, buf_str(&chat->before));
     chat->reader.pages = &chat->pages;

@@ -8,10 +8,11 @@
 
 enum {
     URL_BYTES_MAX = 2048,
-    LABEL_BYTES_MAX = 512, /* of a Markdown link */
-    TITLE_BYTES_MAX = 256, /* behind its URL */
-    TRIED_MAX = 2000,
-    MORE = -1 /* in the place of a length: it depends on what comes */
+    LABEL_BYTES_MAX = 512,         /* of a Markdown link */
+    TITLE_BYTES_MAX = 256,         /* behind its URL */
+    TRIED_MAX = 2000,              /* of a text … */
+    COMPARED_BYTES_MAX = 64 << 20, /* … and of an answer */
+    MORE = -1                      /* in the place of a length: it depends on what comes */
 };
 
 /* ---- pages ---- */
@@ -133,6 +134,7 @@ static int url_length(const struct citation_reader *reader, struct str text,
         text.len < URL_BYTES_MAX + TITLE_BYTES_MAX ? text.len : URL_BYTES_MAX + TITLE_BYTES_MAX;
     for (size_t i = 0; i < reader->pages->count; i++) {
         const struct cited_page *page = &reader->pages->pages[i];
+        reader->pages->compared += 32 + (text.len < page->url.len ? text.len : page->url.len);
         size_t len = page_length(page, text);
         if (len > best) {
             best = len;
@@ -331,7 +333,7 @@ static size_t plain_length(struct str text, bool ended)
 static bool is_done(const struct citation_reader *reader)
 {
     return reader->pages->count == 0 || reader->count == CITATIONS_PER_TEXT_MAX ||
-           reader->tried >= TRIED_MAX;
+           reader->tried >= TRIED_MAX || reader->pages->compared >= COMPARED_BYTES_MAX;
 }
 
 static void found(struct citation_reader *reader, struct str span, const struct cited_page *page,

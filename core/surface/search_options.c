@@ -2,6 +2,7 @@
 #include "surface/search_options.h"
 
 #include "base/buf.h"
+#include "base/domain.h"
 
 #include <stdio.h>
 
@@ -52,8 +53,12 @@ static int check_domains(const struct writing *w, const struct search_option *op
     struct json_value domain;
     struct json_walk walk = json_walk_of(*option->value);
     while (json_walk_element(&walk, &domain)) {
-        if (domain.type != JSON_STRING || domain.raw.len == 2) {
-            return refuse(w, option->name, "must hold domains alone, as in \"example.com\"", err);
+        struct place ignored;
+        if (domain.type != JSON_STRING ||
+            !domain_read(json_text_of(domain, w->arena), w->arena, &ignored)) {
+            return refuse(w, option->name,
+                          "must hold domains alone, as in \"example.com\" or \"example.com/blog\"",
+                          err);
         }
         if (++*ret_count > DOMAINS_MAX) {
             return refuse(w, option->name, "must hold no more than 100 domains", err);

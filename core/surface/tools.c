@@ -58,16 +58,33 @@ static bool offer_show(struct tool_set *set, int offer)
     return true;
 }
 
-static void entries_mark(struct tool_set *set)
+/* Of two entries for one tool only one's wishes could hold. */
+static int options_mark(struct tool_set *set, const struct tool_entry *entry, size_t index,
+                        struct sg_error *err)
 {
-    for (size_t i = 0; i < set->entries_count; i++) {
+    struct tool_offer *offer = &set->shown[entry->offer];
+    char where[48];
+    if (entry->first) {
+        offer->options = entry->options;
+    }
+    if (str_eq(offer->options, entry->options)) {
+        return SG_OK;
+    }
+    (void)snprintf(where, sizeof where, "tools[%zu]", index); /* fits */
+    return error_set_param(err, SG_E_INVALID, where,
+                           "%s names a tool that is named before, with other options", where);
+}
+
+static int entries_mark(struct tool_set *set, struct sg_error *err)
+{
+    int code = SG_OK;
+    for (size_t i = 0; code == SG_OK && i < set->entries_count; i++) {
         struct tool_entry *entry = &set->entries[i];
         entry->first = offer_show(set, entry->offer);
         entry->also_first = offer_show(set, entry->also);
-        if (entry->first) {
-            set->shown[entry->offer].options = entry->options;
-        }
+        code = entry->offer < 0 ? SG_OK : options_mark(set, entry, i, err);
     }
+    return code;
 }
 
 int tools_read(struct tool_set *set, int (*read)(const struct tool_read *, struct sg_error *),
@@ -89,10 +106,7 @@ int tools_read(struct tool_set *set, int (*read)(const struct tool_read *, struc
         one.members = members;
         code = code == SG_OK ? read(&one, err) : code;
     }
-    if (code == SG_OK) {
-        entries_mark(set);
-    }
-    return code;
+    return code == SG_OK ? entries_mark(set, err) : code;
 }
 
 void tools_append(struct tool_set *set, size_t offer)

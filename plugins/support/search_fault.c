@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #define WORDS_MAX 200
+#define READ_MAX 4096 /* looked through for what must not be said, before they are cut */
 #define RETRY_AFTER_MAX 86400
 #define DEPTH_MAX 3
 
@@ -54,12 +55,34 @@ static struct json_value find_words(struct json_value object, int depth)
     return (struct json_value){NULL, 0};
 }
 
-static bool repeats(const struct text *words, const char *said)
+/* As put_failures() writes it. */
+static bool is_said(char c)
 {
-    return said != NULL && said[0] != '\0' && strstr(words->data, said) != NULL;
+    return c >= 0x20 && c < 0x7F && strchr("[]\"\\", c) == NULL;
 }
 
-/* ": what they say", unless that repeats the key or what was searched for. */
+static bool repeats(const struct text *words, const char *said)
+{
+    TEXT_CLEANUP struct text bare = {0};
+    if (said == NULL || said[0] == '\0') {
+        return false;
+    }
+    for (const char *c = said; *c != '\0'; c++) {
+        text_put(&bare, c, is_said(*c));
+    }
+    return strstr(words->data, said) != NULL ||
+           (bare.len > 0 && strstr(words->data, bare.data) != NULL);
+}
+
+/* They are said unless they repeat the key or what was searched for. */
+static bool may_be_said(const struct search_options *options, const struct sg_query *query,
+                        struct text *words)
+{
+    return words->len > 0 && !words->overflow && !repeats(words, options->api_key) &&
+           !repeats(words, query->text);
+}
+
+/* ": what they say" */
 static void put_words(const struct search_options *options, const struct sg_query *query,
                       const struct sg_http_reply *reply, struct text *out)
 {
@@ -67,10 +90,10 @@ static void put_words(const struct search_options *options, const struct sg_quer
     struct json_value root = {reply->body == NULL ? "" : reply->body, reply->body_len};
     struct json_value found = find_words(root, 0);
     if (found.data != NULL) {
-        search_clean(&words, found, false, WORDS_MAX);
+        search_clean(&words, found, false, READ_MAX);
     }
-    if (words.len > 0 && !repeats(&words, options->api_key) && !repeats(&words, query->text)) {
-        text_printf(out, ": %s", words.data);
+    if (may_be_said(options, query, &words)) {
+        text_printf(out, ": %.*s", (int)text_cut(words.data, words.len, WORDS_MAX), words.data);
     }
 }
 
@@ -212,25 +235,24 @@ int search_fault_exchange(const struct search_form *form, int code, uint32_t fai
 /* The strings of [["google", "CAPTCHA"], …], without what makes it JSON. */
 static void put_failures(struct json_value failures, struct text *out)
 {
-    for (size_t i = 0; i < failures.len && out->len < WORDS_MAX; i++) {
-        unsigned char c = (unsigned char)failures.data[i];
-        if (c > 0x20 && c < 0x7F && strchr("[]\"\\", c) == NULL) {
-            text_put(out, &failures.data[i], 1);
-        } else if (c == ' ') {
-            text_puts(out, " ");
-        }
+    for (size_t i = 0; i < failures.len && out->len < READ_MAX; i++) {
+        text_put(out, &failures.data[i], is_said(failures.data[i]));
     }
 }
 
-static int without_hits(const struct search_form *form, const struct search_result *result,
+static int without_hits(const struct search_form *form, const struct search_options *options,
+                        const struct sg_query *query, const struct search_result *result,
                         struct sg_error *err)
 {
     if (result->failures.data != NULL) {
         TEXT_CLEANUP struct text failures = {0};
         put_failures(result->failures, &failures);
+        bool may = may_be_said(options, query, &failures);
         return sg->fail(err, SG_E_UNAVAILABLE,
-                        "%s found nothing because what it asks failed: %s; look at its engines",
-                        form->service, failures.data == NULL ? "" : failures.data);
+                        "%s found nothing because what it asks failed%s%.*s; look at its engines",
+                        form->service, may ? ": " : "",
+                        may ? (int)text_cut(failures.data, failures.len, WORDS_MAX) : 0,
+                        may ? failures.data : "");
     }
     return sg->fail(err, SG_E_UNAVAILABLE,
                     "%s's answer holds %zu hits, none with an address that can be used; is "
@@ -243,7 +265,7 @@ int search_fault_answer(const struct search_form *form, const struct search_opti
                         const struct search_result *result, struct sg_error *err)
 {
     if (result->problem == NULL) {
-        return without_hits(form, result, err);
+        return without_hits(form, options, query, result, err);
     }
     if (is_captcha(reply)) {
         return captcha(form, reply, err);

@@ -180,6 +180,15 @@ static void engines_that_failed_are_not_no_hits(void)
                            "SearXNG found nothing because what it asks failed: google, Suspended: "
                            "CAPTCHA, brave, too many requests; look at its engines");
     fixture_end(&f);
+    fixture_begin(&f, "searxng");
+    call_reply(f.call, (struct fake_reply){.status = 200,
+                                           .body = "{\"results\": [], \"unresponsive_engines\": "
+                                                   "[[\"google\", \"of the query a [b] c\"]]}"});
+    CU_ASSERT_EQUAL(fixture_search(&f, (struct sg_query){.text = "a [b] c"}), SG_E_UNAVAILABLE);
+    CU_ASSERT_STRING_EQUAL(
+        f.call->error.message,
+        "SearXNG found nothing because what it asks failed; look at its engines");
+    fixture_end(&f);
 }
 
 static void a_busy_service_is_asked_once_more(void)

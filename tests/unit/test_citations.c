@@ -48,7 +48,7 @@ static void put_found(const struct buf *found, struct buf *out)
 }
 
 /* "START-END URL, …", the text read in pieces of so many bytes. */
-static void read_in_pieces(const struct fixture *f, const char *text, size_t piece, struct buf *out)
+static void read_in_pieces(struct fixture *f, const char *text, size_t piece, struct buf *out)
 {
     BUF_CLEANUP struct buf found = {0};
     struct citation_reader reader = {.pages = &f->pages};
@@ -63,7 +63,7 @@ static void read_in_pieces(const struct fixture *f, const char *text, size_t pie
     put_found(&found, out);
 }
 
-static void assert_cites(const struct fixture *f, const char *text, const char *expected)
+static void assert_cites(struct fixture *f, const char *text, const char *expected)
 {
     static const size_t pieces[] = {1, 2, 3, 5, 7, 1000};
     BUF_CLEANUP struct buf out = {0};
@@ -240,6 +240,31 @@ static void only_so_many_are_cited_in_a_text(void)
     teardown(&f);
 }
 
+/* Texts that begin as a thousand long URLs do, again and again: as a forged history can have them. */
+static void an_answer_costs_so_much_at_most(void)
+{
+    struct fixture f;
+    char url[2000], hit[2400], text[8192];
+    setup(&f);
+    memset(url, 'a', sizeof url);
+    for (size_t i = 0; i < CITED_PAGES_MAX; i++) {
+        int len = snprintf(hit, sizeof hit, "{\"url\":\"https://a.test/%.1900s%04zu\"}", url, i);
+        struct surface_output output = {SG_OUT_HIT, {hit, (size_t)len}};
+        struct surface_result result = {.outputs = &output, .outputs_count = 1};
+        cited_pages_add(&f.pages, &result, f.arena);
+    }
+    size_t len = (size_t)snprintf(text, sizeof text, "https://a.test/%.1900s- ", url);
+    for (size_t block = 0; block < 2000; block++) {
+        BUF_CLEANUP struct buf found = {0};
+        struct citation_reader reader = {.pages = &f.pages};
+        citation_reader_feed(&reader, (struct str){text, len}, true, &found);
+        citation_reader_clear(&reader);
+        CU_ASSERT_TRUE(f.pages.compared <= (64 << 20) + CITED_PAGES_MAX * 2048);
+    }
+    CU_ASSERT_EQUAL(f.pages.count, CITED_PAGES_MAX);
+    teardown(&f);
+}
+
 static const struct test tests[] = {TEST(a_url_is_cited_where_it_stands_alone),
                                     TEST(a_link_is_cited_as_a_whole),
                                     TEST(the_longest_url_is_meant),
@@ -247,7 +272,8 @@ static const struct test tests[] = {TEST(a_url_is_cited_where_it_stands_alone),
                                     TEST(a_number_means_a_page_of_the_only_search),
                                     TEST(pages_that_are_no_hits_are_not_cited),
                                     TEST(any_bytes_are_read_and_little_is_held),
-                                    TEST(only_so_many_are_cited_in_a_text)};
+                                    TEST(only_so_many_are_cited_in_a_text),
+                                    TEST(an_answer_costs_so_much_at_most)};
 
 int main(int argc, char **argv)
 {

@@ -159,7 +159,7 @@ static void outputs_are_kept_in_order_and_within_bounds(void)
     CU_ASSERT_EQUAL(result.outputs[1].kind, SG_OUT_RESULT);
     CU_ASSERT_TRUE(str_is(buf_str(&c.model), "for the model"));
     for (size_t i = 0; i < 5000; i++) {
-        take(&c, SG_OUT_LOG_ERR, "");
+        take(&c, SG_OUT_RESULT, "{}");
     }
     CU_ASSERT_EQUAL(c.count, 4096);
     collected_end(&c);
@@ -171,6 +171,30 @@ static void outputs_are_kept_in_order_and_within_bounds(void)
     CU_ASSERT_EQUAL(c.count, 1);
     CU_ASSERT_TRUE(c.emitted > LIMIT_TOOL_OUTPUT_BYTES + 1);
     free(large);
+    collected_end(&c);
+}
+
+/* A loop that prints a line at a time is a log of all its lines, with what comes behind it. */
+static void what_is_printed_piece_by_piece_is_one_log(void)
+{
+    struct collected c = collected_new();
+    struct surface_result result = {0};
+    for (size_t i = 0; i < 50000; i++) {
+        take(&c, SG_OUT_LOG_OUT, "ab\n");
+        take(&c, SG_OUT_LOG_OUT, "");
+    }
+    take(&c, SG_OUT_LOG_ERR, "one ");
+    take(&c, SG_OUT_LOG_ERR, "two");
+    take(&c, SG_OUT_EXCEPTION, "{}");
+    take(&c, SG_OUT_EXCEPTION, "{}");
+    collected_result(&c, &result);
+    CU_ASSERT_EQUAL_FATAL(result.outputs_count, 4);
+    CU_ASSERT_EQUAL(result.outputs[0].data.len, 150000);
+    CU_ASSERT_TRUE(memcmp(result.outputs[0].data.data + 149997, "ab\n", 3) == 0);
+    CU_ASSERT_TRUE(str_is(result.outputs[1].data, "one two"));
+    CU_ASSERT_EQUAL(result.outputs[3].kind, SG_OUT_EXCEPTION);
+    CU_ASSERT_EQUAL(c.bytes, 150000 + 7 + 4);
+    CU_ASSERT_TRUE(c.emitted < 300000);
     collected_end(&c);
 }
 
@@ -218,6 +242,7 @@ static const struct test tests[] = {
     TEST(a_status_that_is_too_long_says_nothing),
     TEST(a_failure_of_the_tool_itself_stands_above_what_it_said),
     TEST(outputs_are_kept_in_order_and_within_bounds),
+    TEST(what_is_printed_piece_by_piece_is_one_log),
     TEST(another_name_is_for_the_first_hosted_tool_alone),
 };
 

@@ -33,7 +33,7 @@ static void options_of_the_entry_are_those_of_each_call(void)
          "{\"country\":\"NL\",\"city\":\"Utrecht\",\"timezone\":\"Europe/Amsterdam\","
          "\"context_size\":\"low\"}"},
         {"{\"type\":\"web_search_preview_2025_03_11\",\"search_context_size\":\"high\"},{\"type\":"
-         "\"web_search\",\"search_context_size\":\"low\"}",
+         "\"web_search\",\"search_context_size\":\"high\"}",
          "{\"context_size\":\"high\"}"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         BENCH_CLEANUP struct bench b = bench_new(0);
@@ -59,9 +59,12 @@ static void options_that_cannot_be_heeded_are_refused_by_their_path(void)
         {"\"filters\":{\"allowed_domains\":\"a.org\"}", "tools[1].filters.allowed_domains",
          "tools[1].filters.allowed_domains must be an array of domains"},
         {"\"filters\":{\"blocked_domains\":[1]}", "tools[1].filters.blocked_domains",
-         "tools[1].filters.blocked_domains must hold domains alone, as in \"example.com\""},
+         "tools[1].filters.blocked_domains must hold domains alone, as in \"example.com\" or "
+         "\"example.com/blog\""},
         {"\"user_location\":\"NL\"", "tools[1].user_location",
          "tools[1].user_location must be an object"},
+        {"\"max_uses\":1},{\"type\":\"web_search\",\"max_uses\":2", "tools[2]",
+         "tools[2] names a tool that is named before, with other options"},
         {"\"search_context_size\":\"huge\"", "tools[1].search_context_size",
          "tools[1].search_context_size must be \"low\", \"medium\" or \"high\""}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -70,9 +70,17 @@ static void what_cannot_be_heeded_is_refused_with_its_place(void)
         {"{\"allowed\":\"a.test\"}", "tools[1].filters.allowed_domains",
          "tools[1].filters.allowed_domains must be an array of domains"},
         {"{\"allowed\":[\"a.test\",1]}", "tools[1].filters.allowed_domains",
-         "tools[1].filters.allowed_domains must hold domains alone, as in \"example.com\""},
+         "tools[1].filters.allowed_domains must hold domains alone, as in \"example.com\" or "
+         "\"example.com/blog\""},
+        {"{\"blocked\":[\"*.evil.example\"]}", "tools[1].filters.blocked_domains",
+         "tools[1].filters.blocked_domains must hold domains alone, as in \"example.com\" or "
+         "\"example.com/blog\""},
+        {"{\"allowed\":[\"evil.example\\u0000.x\"]}", "tools[1].filters.allowed_domains",
+         "tools[1].filters.allowed_domains must hold domains alone, as in \"example.com\" or "
+         "\"example.com/blog\""},
         {"{\"blocked\":[\"\"]}", "tools[1].filters.blocked_domains",
-         "tools[1].filters.blocked_domains must hold domains alone, as in \"example.com\""},
+         "tools[1].filters.blocked_domains must hold domains alone, as in \"example.com\" or "
+         "\"example.com/blog\""},
         {"{\"allowed\":[\"a.test\"],\"blocked\":[\"b.test\"]}", "tools[1].filters.blocked_domains",
          "tools[1].filters.blocked_domains must not stand beside allowed_domains"},
         {"{\"location\":\"NL\"}", "tools[1].user_location",
