@@ -21,7 +21,8 @@ struct cited_pages { /* of a request; zeroed at first */
     struct cited_page *pages;
     size_t count, cap;
     size_t searches; /* that found any */
-    size_t compared; /* bytes of URLs and text, by all readers: what an answer may cost is bounded */
+    size_t
+        compared; /* bytes of URLs and text, by all readers: what an answer may cost is bounded */
 };
 
 enum { CITED_PAGES_MAX = 1000, CITATIONS_PER_TEXT_MAX = 500 };
@@ -38,11 +39,11 @@ struct citation {
 /* One text: zeroed at first, with `pages` set; citation_reader_clear() at its end. */
 struct citation_reader {
     struct cited_pages *pages; /* borrowed; may grow while the text is read */
-    size_t at;                       /* code points that are behind us */
-    struct buf held;                 /* that may yet be part of a citation; bounded */
-    char before;                     /* the last byte that is behind us */
-    size_t count;                    /* citations found … */
-    size_t tried;                    /* … and places looked at */
+    size_t at;                 /* code points that are behind us */
+    struct buf held;           /* that may yet be part of a citation; bounded */
+    char before;               /* the last byte that is behind us */
+    size_t count;              /* citations found … */
+    size_t tried;              /* … and places looked at */
 };
 
 /* Reads more of the text; `ended`: it ends with this. Appends what is found to `ret` (elements of struct citation, in the
