@@ -268,7 +268,11 @@ static int call_serve(struct request *r, struct turns *turns, const struct surfa
     if (!is_started) {
         calls_start(r, turns, turn, place, started);
     }
-    return tool_finish(started->calls[started->next++], place, &turns->out, ret_over, err);
+    turns->surface->call_begin(r->talk, place, (struct str){0}, &turns->out);
+    int rc = write_out(r, turns, err); /* the client sees that it runs while it runs */
+    return rc != 0
+               ? rc
+               : tool_finish(started->calls[started->next++], place, &turns->out, ret_over, err);
 }
 
 /* Runs the turn's calls and tells their results in the model's order. What may not be run gets a result that says so. */

@@ -287,8 +287,6 @@ void tool_drop(struct tool_call *c)
 int tool_finish(struct tool_call *c, size_t index, struct buf *out, bool *ret_over,
                 struct sg_error *err)
 {
-    struct request *r = c->request;
-    r->route.surface->call_begin(r->talk, index, (struct str){0}, out);
     int rc = tool_await(c, err);
     if (rc == 0) {
         tool_log(c);

@@ -71,3 +71,5 @@ class Official(E2E):
         gateway = self.serve(rules=[{"when": "6 * 7", "fault": "hang"}])
         self.node(gateway, "leave")
         gateway.journal.wait("destroy")
+        self.assertEqual([event["error"] for event in gateway.events("service_failed") if event["error"] == "TIMEOUT"], [],
+                         "the run was ended, and not by its time limit")
