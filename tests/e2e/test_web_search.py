@@ -169,6 +169,14 @@ class WebSearch(E2E):
         self.assertEqual(results_of(self.up.requests[1]), ["[tool unavailable] The tool failed."])
         self.assertIn("search(): the query has no text", gateway.wait_event("tool_failed")["message"])
 
+    def test_a_blocked_domain_that_is_none_is_the_plugins_mistake(self):
+        gateway = self.start(answer(calls=[("c", "probe", {"what": "search but not there"})]), answer("ok"),
+                             interceptor="probe_search", server={"plugin_path": [FOLDER]})
+        chat(gateway, "x", tools=(SEARCH,))
+        self.assertEqual(results_of(self.up.requests[1]), ["[tool unavailable] The tool failed."])
+        self.assertIn("search(): '*.b.org' is no domain", gateway.wait_event("tool_failed")["message"])
+        self.assertEqual(gateway.events("search"), [], "it was not asked")
+
     # ---- the cache ----
 
     def test_the_same_query_of_an_identity_is_asked_once(self):

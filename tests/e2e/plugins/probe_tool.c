@@ -44,7 +44,9 @@ static int call_tool(void *self, struct sg_call *call, const char *json, size_t 
     }
     if (memmem(json, len, "search", 6) != NULL) {
         bool is_empty = memmem(json, len, "search for no text", 18) != NULL;
+        static const char *const odd[] = {"a.org", "*.b.org", NULL};
         struct sg_query query = {.text = is_empty ? NULL : "x"};
+        query.blocked = memmem(json, len, "search but not", 14) != NULL ? odd : NULL;
         struct sg_sink telling = {.event = tell, .ctx = call};
         return sg->search(call, &query, &telling, err);
     }
