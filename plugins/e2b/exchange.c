@@ -50,14 +50,14 @@ int64_t exchange_retry_after(const struct exchange *x)
 {
     const char *value = exchange_header(x, "retry-after");
     int64_t seconds = 0;
-    if (value == NULL || value[0] == '\0' || strlen(value) > 9) {
+    if (value == NULL || value[0] == '\0') {
         return 0;
     }
     for (; *value != '\0'; value++) {
         if (*value < '0' || *value > '9') {
             return 0; /* a date: nothing that E2B sends */
         }
-        seconds = seconds * 10 + (*value - '0');
+        seconds = seconds > RETRY_AFTER_MAX ? seconds : seconds * 10 + (*value - '0');
     }
     return seconds < 1 ? 1 : seconds < RETRY_AFTER_MAX ? seconds : RETRY_AFTER_MAX;
 }
@@ -294,7 +294,13 @@ static int send_to_api(struct e2b *e2b, struct sg_call *call, struct exchange *x
         } else if (may_try && !has_paused && sg->sleep(call, CONNECT_PAUSE_MS, err) == 0) {
             has_paused = true;
         } else {
-            return code == 0 || is_sinks ? code : fail_with(e2b, NULL, x, "E2B's API", code, err);
+            if (code == 0 || is_sinks) {
+                return code;
+            }
+            /* Too large an answer is no limit of the account, which a model would be told. */
+            bool is_large = code == SG_E_LIMIT && x->reply.failed_at == SG_HTTP_CUT;
+            code = fail_with(e2b, NULL, x, "E2B's API", code, err);
+            return is_large ? sg->fail(err, SG_E_UNAVAILABLE, "%s", sg->message(err)) : code;
         }
     }
 }

@@ -383,6 +383,11 @@ static void a_flood_is_cut_and_the_status_of_a_failure_is_known_all_the_same(voi
     CU_ASSERT_EQUAL(exchange_sandbox(f.e2b, f.call, sandbox, PORT_ENVD, &x, call_error(f.call)),
                     SG_E_LIMIT);
     expect_message(&f, "the sandbox answered with too much");
+    x = (struct exchange){.path = "/x", .bytes_max = 1000};
+    call_reply(f.call, floods);
+    CU_ASSERT_EQUAL(exchange_api(f.e2b, f.call, &x, call_error(f.call)), SG_E_UNAVAILABLE);
+    expect_message(&f, "E2B's API answered with too much");
+    x = (struct exchange){.path = "/x", .bytes_max = 1000};
     struct fake_reply fails = floods;
     fails.status = 500;
     call_reply(f.call, fails);
@@ -400,7 +405,7 @@ static void a_retry_after_that_is_no_number_of_seconds_is_none(void)
         const char *value;
         int64_t seconds;
     } cases[] = {{"7", 7}, {"0", 1},  {"999999", 120}, {"Wed, 21 Oct 2026 07:28:00 GMT", 0},
-                 {"", 0},  {"-1", 0}, {"1.5", 0},      {"99999999999999999999", 0}};
+                 {"", 0},  {"-1", 0}, {"1.5", 0},      {"99999999999999999999", 120}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *keys[] = {"date", "retry-after"}, *values[] = {"1", cases[i].value};
         const struct exchange x = {.reply = {.status = 429, .headers = {keys, values, 2}}};
