@@ -534,6 +534,8 @@ const struct field fields_messages[] = {
     {"service_tier", FIELD_MEANINGLESS, 0, NULL, "of the vendor's own capacity"},
     {"cache_control", FIELD_MEANINGLESS, 0, NULL, "other servers cache by themselves"},
     {"container", FIELD_MEANINGLESS, 0, NULL, "the gateway's own"},
+    {"context_management", FIELD_MEANINGLESS, 0, NULL,
+     "old parts of a history are left out by the vendor's own server alone"},
     {NULL, FIELD_READ, 0, NULL, NULL}};
 
 int read_messages(struct reading *reading, const struct json_text *body, struct sg_error *err)

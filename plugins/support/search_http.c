@@ -1,5 +1,6 @@
 /* Writing queries, and the one exchange that a search is. */
 #include "search_http.h"
+#include "ca_file.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ static int check(const struct search_options *options, struct sg_error *err)
                         "'api_key' must be printable ASCII without spaces; look for a line break "
                         "or a quote that was copied with it");
     }
-    return 0;
+    return options->ca_file == NULL ? 0 : ca_file_check(options->ca_file, err);
 }
 
 int search_open(const void *config, struct sg_call *call, void **ret_self, struct sg_error *err)

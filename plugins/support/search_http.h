@@ -40,7 +40,7 @@ struct search_options {
         {.name = "ca_file",                                                                     \
          .type = SG_STRING,                                                                     \
          SG_FIELD(struct search_options, ca_file),                                              \
-         .help = "Certificates (PEM) to trust instead of the system's."},                       \
+         .help = "Certificates (PEM) to trust instead of the system's: an absolute path."},     \
         {.name = "timeout",                                                                     \
          .type = SG_DURATION,                                                                   \
          SG_FIELD(struct search_options, timeout),                                              \

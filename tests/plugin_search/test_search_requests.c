@@ -2,7 +2,9 @@
  * everything in it; and that the key goes nowhere else. */
 #include "search_fixture.h"
 
+#include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char *const allowed[] = {"a.example", "https://b.example/docs", NULL};
 static const char *const blocked[] = {"c.example", "d.example/private", NULL};
@@ -254,14 +256,19 @@ static void the_count_stays_between_1_and_20(void)
 static void certificates_of_ones_own_are_passed_on(void)
 {
     struct search_fixture f;
+    char path[] = "/tmp/sandgate-own-ca-XXXXXX";
+    int fd = mkstemp(path);
+    CU_ASSERT_TRUE_FATAL(fd >= 0 && write(fd, "-----BEGIN CERTIFICATE-----\n", 28) == 28 &&
+                         close(fd) == 0);
     fixture_begin(&f, "searxng");
-    fixture_set(&f, "ca_file", "/etc/own.pem");
+    fixture_set(&f, "ca_file", path);
     fixture_set(&f, "timeout", "3s");
     call_reply(f.call, (struct fake_reply){.status = 200, .body = answer_of("searxng")});
     CU_ASSERT_EQUAL(fixture_search(&f, (struct sg_query){.text = "x"}), 0);
-    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, "/etc/own.pem");
+    CU_ASSERT_STRING_EQUAL(f.call->requests[0].ca_file, path);
     CU_ASSERT_EQUAL(f.call->requests[0].timeout_ms, 3000);
     fixture_end(&f);
+    CU_ASSERT_EQUAL(unlink(path), 0);
 }
 
 static void a_base_url_or_key_that_cannot_be_used_stops_the_start(void)
@@ -269,6 +276,8 @@ static void a_base_url_or_key_that_cannot_be_used_stops_the_start(void)
     static const struct {
         const char *option, *value, *message;
     } cases[] = {
+        {"ca_file", "/no/such.pem", "'ca_file' cannot be read: '/no/such.pem'"},
+        {"ca_file", "own.pem", "'ca_file' must be an absolute path, not 'own.pem'"},
         {"base_url", "search.example", "'base_url' must be http:// or https://"},
         {"base_url", "ftp://search.example", "'base_url' must be http:// or https://"},
         {"base_url", "https://", "'base_url' must be http:// or https://"},
