@@ -4,34 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct object { /* a message, a part, a tool: opened */
-    const char *path;
-    const struct json_member *members;
-    size_t count;
-    struct str type;
-};
-
-static struct str text_of(const struct reading *reading, const struct object *o, const char *name)
-{
-    return json_find_text(o->members, o->count, name, reading->arena);
-}
-
-static int object_open(struct reading *reading, const char *path, struct json_value value,
-                       struct object *ret, struct sg_error *err)
-{
-    struct json_member *members;
-    *ret = (struct object){.path = path};
-    if (value.type != JSON_OBJECT) {
-        return wrong_type(path, "an object", err);
-    }
-    int code = json_members(value, path, reading->arena, &members, &ret->count, err);
-    if (code == SG_OK) {
-        ret->members = members;
-        ret->type = text_of(reading, ret, "type");
-    }
-    return code;
-}
-
 /* The object under that name in another one, with members that are known. */
 static int inner_open(struct reading *reading, const struct object *o, const char *name,
                       const char *const *known, struct object *ret, struct sg_error *err)
@@ -46,22 +18,6 @@ static int inner_open(struct reading *reading, const struct object *o, const cha
 
 /* ---- parts of a message ---- */
 
-static int text_part_read(struct reading *reading, const struct object *o, struct message *message,
-                          struct sg_error *err)
-{
-    (void)err;
-    part_add(reading, message, PART_TEXT, o->path)->text = text_of(reading, o, "text");
-    return SG_OK;
-}
-
-static int refusal_part_read(struct reading *reading, const struct object *o,
-                             struct message *message, struct sg_error *err)
-{
-    (void)err;
-    part_add(reading, message, PART_REFUSAL, o->path)->text = text_of(reading, o, "refusal");
-    return SG_OK;
-}
-
 static int image_part_read(struct reading *reading, const struct object *o, struct message *message,
                            struct sg_error *err)
 {
@@ -70,8 +26,8 @@ static int image_part_read(struct reading *reading, const struct object *o, stru
     int code = inner_open(reading, o, "image_url", known, &inner, err);
     if (code == SG_OK) {
         struct part *part = part_add(reading, message, PART_IMAGE, o->path);
-        part->url = text_of(reading, &inner, "url");
-        part->detail = text_of(reading, &inner, "detail");
+        part->url = object_text(reading, &inner, "url");
+        part->detail = object_text(reading, &inner, "detail");
     }
     return code;
 }
@@ -86,8 +42,8 @@ static int file_part_read(struct reading *reading, const struct object *o, struc
         return code;
     }
     struct part *part = part_add(reading, message, PART_DOCUMENT, o->path);
-    part->name = text_of(reading, &inner, "filename");
-    part->url = text_of(reading, &inner, "file_data");
+    part->name = object_text(reading, &inner, "filename");
+    part->url = object_text(reading, &inner, "file_data");
     return part->url.len > 0
                ? SG_OK
                : part_refuse(reading, message, path_at(reading, inner.path, "file_id"),
@@ -102,8 +58,8 @@ static int audio_part_read(struct reading *reading, const struct object *o, stru
     int code = inner_open(reading, o, "input_audio", known, &inner, err);
     if (code == SG_OK) {
         struct part *part = part_add(reading, message, PART_AUDIO, o->path);
-        part->data = text_of(reading, &inner, "data");
-        part->media_type = text_of(reading, &inner, "format");
+        part->data = object_text(reading, &inner, "data");
+        part->media_type = object_text(reading, &inner, "format");
     }
     return code;
 }
@@ -113,8 +69,8 @@ static const struct {
     int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
     const char *members[5];
 } parts[] = {
-    {"text", text_part_read, {"type", "text", "cache_control"}},
-    {"refusal", refusal_part_read, {"type", "refusal"}},
+    {"text", read_text_part, {"type", "text", "cache_control"}},
+    {"refusal", read_refusal_part, {"type", "refusal"}},
     {"image_url", image_part_read, {"type", "image_url", "cache_control"}},
     {"file", file_part_read, {"type", "file", "cache_control"}},
     {"input_audio", audio_part_read, {"type", "input_audio"}},
@@ -181,9 +137,9 @@ static int call_read(struct reading *reading, const char *path, struct json_valu
     }
     struct part *part = part_add(reading, message, PART_CALL, path);
     part->is_custom = is_custom;
-    part->id = text_of(reading, &o, "id");
-    part->name = text_of(reading, &inner, "name");
-    part->arguments = text_of(reading, &inner, is_custom ? "input" : "arguments");
+    part->id = object_text(reading, &o, "id");
+    part->name = object_text(reading, &inner, "name");
+    part->arguments = object_text(reading, &inner, is_custom ? "input" : "arguments");
     return part->id.len > 0 && part->name.len > 0
                ? SG_OK
                : wrong_type(path, "a call with id and name", err);
@@ -216,9 +172,9 @@ static int assistant_read(struct reading *reading, const struct object *o, struc
     static const char *const reasonings[] = {"reasoning_content", "reasoning"};
     struct message *message = message_add(reading, ROLE_ASSISTANT, o->path);
     struct str reasoning = {0};
-    message->name = text_of(reading, o, "name");
+    message->name = object_text(reading, o, "name");
     for (size_t i = 0; reasoning.len == 0 && i < 2; i++) {
-        reasoning = text_of(reading, o, reasonings[i]);
+        reasoning = object_text(reading, o, reasonings[i]);
     }
     if (reasoning.len > 0) {
         part_add(reading, message, PART_REASONING, o->path)->text = reasoning;
@@ -232,21 +188,12 @@ static int assistant_read(struct reading *reading, const struct object *o, struc
     return code == SG_OK ? calls_read(reading, o, message, err) : code;
 }
 
-/* Results in a row stand in one message. */
-static struct message *results_of(struct reading *reading, const char *path)
-{
-    struct conversation *to = reading->to;
-    struct message *last = to->messages_count == 0 ? NULL : &to->messages[to->messages_count - 1];
-    bool is_results = last != NULL && last->role == ROLE_USER && last->count > 0 &&
-                      last->parts[last->count - 1].kind == PART_RESULT;
-    return is_results ? last : message_add(reading, ROLE_USER, path);
-}
-
 static int result_read(struct reading *reading, const struct object *o, struct sg_error *err)
 {
     struct message inner = {.role = ROLE_USER, .path = o->path};
-    struct part *part = part_add(reading, results_of(reading, o->path), PART_RESULT, o->path);
-    part->id = text_of(reading, o, "tool_call_id");
+    struct part *part =
+        part_add(reading, message_for_results(reading, o->path), PART_RESULT, o->path);
+    part->id = object_text(reading, o, "tool_call_id");
     int code = content_read(reading, path_at(reading, o->path, "content"),
                             json_find(o->members, o->count, "content"), PART_TEXT, &inner, err);
     part->parts = inner.parts;
@@ -267,7 +214,7 @@ static int message_read(struct reading *reading, const char *path, struct json_v
     if (code != SG_OK) {
         return code;
     }
-    struct str role = text_of(reading, &o, "role");
+    struct str role = object_text(reading, &o, "role");
     if (str_is(role, "assistant")) {
         return assistant_read(reading, &o, err);
     }
@@ -280,7 +227,7 @@ static int message_read(struct reading *reading, const char *path, struct json_v
                           "'user', 'assistant', 'tool', 'system' or 'developer'", err);
     }
     struct message *message = message_add(reading, is_system ? ROLE_SYSTEM : ROLE_USER, path);
-    message->name = text_of(reading, &o, "name");
+    message->name = object_text(reading, &o, "name");
     return content_read(reading, path_at(reading, path, "content"),
                         json_find(o.members, o.count, "content"), PART_TEXT, message, err);
 }
@@ -327,8 +274,8 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
     const struct json_member *format =
         json_find_type(inner.members, inner.count, "format", JSON_OBJECT);
     *function = (struct function){.path = path,
-                                  .name = text_of(reading, &inner, "name"),
-                                  .description = text_of(reading, &inner, "description"),
+                                  .name = object_text(reading, &inner, "name"),
+                                  .description = object_text(reading, &inner, "description"),
                                   .is_custom = is_custom};
     function->schema = schema == NULL ? (struct str){0} : schema->value.raw;
     function->format = format == NULL ? (struct str){0} : format->value.raw;

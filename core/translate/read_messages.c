@@ -9,20 +9,7 @@ enum { FOUND_DEPTH = 2, DEPTH_MAX = FOUND_DEPTH + 1 };
 
 enum { THINKING_LOW_MAX = 4096, THINKING_MEDIUM_MAX = 16384 };
 
-struct block { /* a content block that is read */
-    const char *path;
-    const struct json_member *members;
-    size_t count;
-    struct str type;
-};
-
-static struct str text_of(const struct reading *reading, const struct block *block,
-                          const char *name)
-{
-    return json_find_text(block->members, block->count, name, reading->arena);
-}
-
-static struct str raw_of(const struct block *block, const char *name)
+static struct str raw_of(const struct object *block, const char *name)
 {
     const struct json_member *member = json_find(block->members, block->count, name);
     return member == NULL ? (struct str){0} : member->value.raw;
@@ -30,7 +17,7 @@ static struct str raw_of(const struct block *block, const char *name)
 
 /* ---- sources of images and documents ---- */
 
-static int source_read(struct reading *reading, const struct block *block, struct part *part,
+static int source_read(struct reading *reading, const struct object *block, struct part *part,
                        bool *ret_is_known, struct sg_error *err)
 {
     static const char *const known[] = {"type", "media_type", "data", "url", NULL};
@@ -40,17 +27,17 @@ static int source_read(struct reading *reading, const struct block *block, struc
     if (source == NULL) {
         return wrong_type(path, "an object", err);
     }
-    struct block inner = {.path = path};
+    struct object inner = {.path = path};
     struct json_member *members;
     int code = json_members(source->value, path, reading->arena, &members, &inner.count, err);
     if (code != SG_OK) {
         return code;
     }
     inner.members = members;
-    struct str type = text_of(reading, &inner, "type");
-    part->media_type = text_of(reading, &inner, "media_type");
-    part->data = text_of(reading, &inner, "data");
-    part->url = text_of(reading, &inner, "url");
+    struct str type = object_text(reading, &inner, "type");
+    part->media_type = object_text(reading, &inner, "media_type");
+    part->data = object_text(reading, &inner, "data");
+    part->url = object_text(reading, &inner, "url");
     bool is_text = str_is(type, "text") && part->kind == PART_DOCUMENT;
     if (is_text) {
         part->text = part->data;
@@ -73,13 +60,13 @@ static void words_put(struct reading *reading, struct part *part)
     part->name = (struct str){0};
 }
 
-static int media_read(struct reading *reading, const struct block *block, struct message *message,
+static int media_read(struct reading *reading, const struct object *block, struct message *message,
                       struct sg_error *err)
 {
     bool is_image = str_is(block->type, "image"), is_known = false;
     struct part *part =
         part_add(reading, message, is_image ? PART_IMAGE : PART_DOCUMENT, block->path);
-    part->name = text_of(reading, block, "title");
+    part->name = object_text(reading, block, "title");
     int code = source_read(reading, block, part, &is_known, err);
     if (code == SG_OK && !is_known) {
         return part_refuse(reading, message, path_at(reading, block->path, "source"),
@@ -90,7 +77,8 @@ static int media_read(struct reading *reading, const struct block *block, struct
 }
 
 /* Only a server of this API's makes citations. */
-static int citations_check(struct reading *reading, const struct block *block, struct sg_error *err)
+static int citations_check(struct reading *reading, const struct object *block,
+                           struct sg_error *err)
 {
     const struct json_member *wish =
         json_find_type(block->members, block->count, "citations", JSON_OBJECT);
@@ -120,12 +108,12 @@ static struct str bare_id(struct str id)
                : id;
 }
 
-static int call_read(struct reading *reading, const struct block *block, struct message *message,
+static int call_read(struct reading *reading, const struct object *block, struct message *message,
                      struct sg_error *err)
 {
     struct part *part = part_add(reading, message, PART_CALL, block->path);
-    part->id = bare_id(text_of(reading, block, "id"));
-    part->name = text_of(reading, block, "name");
+    part->id = bare_id(object_text(reading, block, "id"));
+    part->name = object_text(reading, block, "name");
     part->arguments = raw_of(block, "input");
     if (part->id.len == 0 || part->name.len == 0) {
         return wrong_type(block->path, "a tool_use block with id and name", err);
@@ -134,13 +122,13 @@ static int call_read(struct reading *reading, const struct block *block, struct 
 }
 
 /* What a tool gave: text, or blocks of its own. */
-static int result_read(struct reading *reading, const struct block *block, struct message *message,
+static int result_read(struct reading *reading, const struct object *block, struct message *message,
                        struct sg_error *err)
 {
     const struct json_member *content = json_find(block->members, block->count, "content");
     struct part *part = part_add(reading, message, PART_RESULT, block->path);
     struct message inner = {.path = block->path, .depth = message->depth + 1};
-    part->id = bare_id(text_of(reading, block, "tool_use_id"));
+    part->id = bare_id(object_text(reading, block, "tool_use_id"));
     part->is_error = str_is(raw_of(block, "is_error"), "true");
     if (content == NULL || content->value.type == JSON_NULL) {
         return SG_OK;
@@ -152,23 +140,24 @@ static int result_read(struct reading *reading, const struct block *block, struc
     return code;
 }
 
-static int thinking_read(struct reading *reading, const struct block *block,
+static int thinking_read(struct reading *reading, const struct object *block,
                          struct message *message, struct sg_error *err)
 {
     (void)err;
     struct part *part = part_add(reading, message, PART_REASONING, block->path);
-    part->text = text_of(reading, block, "thinking");
-    part->seal = text_of(reading, block, "signature");
+    part->text = object_text(reading, block, "thinking");
+    part->seal = object_text(reading, block, "signature");
     return SG_OK;
 }
 
 /* A result of the vendor's own search, given back by a tool. */
-static int found_read(struct reading *reading, const struct block *block, struct message *message,
+static int found_read(struct reading *reading, const struct object *block, struct message *message,
                       struct sg_error *err)
 {
     const struct json_member *content =
         json_find_type(block->members, block->count, "content", JSON_ARRAY);
-    struct str title = text_of(reading, block, "title"), source = text_of(reading, block, "source");
+    struct str title = object_text(reading, block, "title"),
+               source = object_text(reading, block, "source");
     struct part *part = part_add(reading, message, PART_TEXT, block->path);
     const struct str words[] = {STR("["), title, STR(", "), source, STR("]")};
     part->text = words_join(reading, words, 5);
@@ -180,16 +169,16 @@ static int found_read(struct reading *reading, const struct block *block, struct
     return code;
 }
 
-static int text_read(struct reading *reading, const struct block *block, struct message *message,
+static int text_read(struct reading *reading, const struct object *block, struct message *message,
                      struct sg_error *err)
 {
     (void)err;
-    part_add(reading, message, PART_TEXT, block->path)->text = text_of(reading, block, "text");
+    part_add(reading, message, PART_TEXT, block->path)->text = object_text(reading, block, "text");
     return SG_OK;
 }
 
 /* What only the model that made it can read. */
-static int sealed_skip(struct reading *reading, const struct block *block, struct message *message,
+static int sealed_skip(struct reading *reading, const struct object *block, struct message *message,
                        struct sg_error *err)
 {
     (void)reading, (void)block, (void)message, (void)err;
@@ -197,12 +186,12 @@ static int sealed_skip(struct reading *reading, const struct block *block, struc
 }
 
 /* A call that the vendor's own server answered, in a history of before: its result is told as the JSON that it is. */
-static int foreign_result_read(struct reading *reading, const struct block *block,
+static int foreign_result_read(struct reading *reading, const struct object *block,
                                struct message *message, struct sg_error *err)
 {
     (void)err;
     struct part *part = part_add(reading, message, PART_RESULT, block->path);
-    part->id = text_of(reading, block, "tool_use_id");
+    part->id = object_text(reading, block, "tool_use_id");
     part->parts = arena_get(reading->arena, sizeof *part->parts);
     part->parts[0] =
         (struct part){.kind = PART_TEXT, .path = block->path, .text = raw_of(block, "content")};
@@ -212,7 +201,7 @@ static int foreign_result_read(struct reading *reading, const struct block *bloc
 
 static const struct {
     const char *type;
-    int (*read)(struct reading *, const struct block *, struct message *, struct sg_error *);
+    int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
     const char *members[8]; /* beside `type` */
     unsigned depth_max;
 } kinds[] = {
@@ -247,7 +236,7 @@ static const struct {
      0},
 };
 
-static int block_members_check(struct reading *reading, const struct block *block, size_t kind,
+static int block_members_check(struct reading *reading, const struct object *block, size_t kind,
                                struct sg_error *err)
 {
     const char *known[10] = {"type"};
@@ -260,7 +249,7 @@ static int block_members_check(struct reading *reading, const struct block *bloc
 static int block_read(struct reading *reading, const char *path, struct json_value value,
                       struct message *message, struct sg_error *err)
 {
-    struct block block = {.path = path};
+    struct object block = {.path = path};
     struct json_member *members;
     if (value.type != JSON_OBJECT) {
         return wrong_type(path, "a content block", err);
@@ -270,7 +259,7 @@ static int block_read(struct reading *reading, const char *path, struct json_val
         return code;
     }
     block.members = members;
-    block.type = text_of(reading, &block, "type");
+    block.type = object_text(reading, &block, "type");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (str_is(block.type, kinds[i].type) && message->depth > kinds[i].depth_max) {
             return refuse_field(reading, path, "is of a type that cannot stand within another",

@@ -4,71 +4,27 @@
 #include <stdio.h>
 #include <string.h>
 
-struct item { /* an element of `input`, or a part of a message */
-    const char *path;
-    const struct json_member *members;
-    size_t count;
-    struct str type;
-};
-
-static struct str text_of(const struct reading *reading, const struct item *item, const char *name)
-{
-    return json_find_text(item->members, item->count, name, reading->arena);
-}
-
-static int item_open(struct reading *reading, const char *path, struct json_value value,
-                     struct item *ret, struct sg_error *err)
-{
-    struct json_member *members;
-    *ret = (struct item){.path = path};
-    if (value.type != JSON_OBJECT) {
-        return wrong_type(path, "an object", err);
-    }
-    int code = json_members(value, path, reading->arena, &members, &ret->count, err);
-    if (code == SG_OK) {
-        ret->members = members;
-        ret->type = text_of(reading, ret, "type");
-    }
-    return code;
-}
-
 /* ---- parts of a message ---- */
 
-static int text_part_read(struct reading *reading, const struct item *item, struct message *message,
-                          struct sg_error *err)
-{
-    (void)err;
-    part_add(reading, message, PART_TEXT, item->path)->text = text_of(reading, item, "text");
-    return SG_OK;
-}
-
-static int refusal_part_read(struct reading *reading, const struct item *item,
-                             struct message *message, struct sg_error *err)
-{
-    (void)err;
-    part_add(reading, message, PART_REFUSAL, item->path)->text = text_of(reading, item, "refusal");
-    return SG_OK;
-}
-
-static int image_part_read(struct reading *reading, const struct item *item,
+static int image_part_read(struct reading *reading, const struct object *item,
                            struct message *message, struct sg_error *err)
 {
     struct part *part = part_add(reading, message, PART_IMAGE, item->path);
-    part->url = text_of(reading, item, "image_url");
-    part->detail = text_of(reading, item, "detail");
+    part->url = object_text(reading, item, "image_url");
+    part->detail = object_text(reading, item, "detail");
     return part->url.len > 0
                ? SG_OK
                : part_refuse(reading, message, path_at(reading, item->path, "file_id"),
                              "names a file that only the vendor's own server has", err);
 }
 
-static int file_part_read(struct reading *reading, const struct item *item, struct message *message,
-                          struct sg_error *err)
+static int file_part_read(struct reading *reading, const struct object *item,
+                          struct message *message, struct sg_error *err)
 {
     struct part *part = part_add(reading, message, PART_DOCUMENT, item->path);
-    part->name = text_of(reading, item, "filename");
-    part->url = text_of(reading, item, "file_url");
-    struct str data = text_of(reading, item, "file_data");
+    part->name = object_text(reading, item, "filename");
+    part->url = object_text(reading, item, "file_url");
+    struct str data = object_text(reading, item, "file_data");
     if (data.len > 0) {
         part->url = data; /* a data URL */
     }
@@ -78,36 +34,36 @@ static int file_part_read(struct reading *reading, const struct item *item, stru
                              "names a file that only the vendor's own server has", err);
 }
 
-static int audio_part_read(struct reading *reading, const struct item *item,
+static int audio_part_read(struct reading *reading, const struct object *item,
                            struct message *message, struct sg_error *err)
 {
     const struct json_member *audio =
         json_find_type(item->members, item->count, "input_audio", JSON_OBJECT);
     const char *path = path_at(reading, item->path, "input_audio");
-    struct item inner;
+    struct object inner;
     if (audio == NULL) {
         return wrong_type(path, "an object", err);
     }
-    int code = item_open(reading, path, audio->value, &inner, err);
+    int code = object_open(reading, path, audio->value, &inner, err);
     struct part *part = part_add(reading, message, PART_AUDIO, item->path);
     if (code == SG_OK) {
-        part->data = text_of(reading, &inner, "data");
-        part->media_type = text_of(reading, &inner, "format");
+        part->data = object_text(reading, &inner, "data");
+        part->media_type = object_text(reading, &inner, "format");
     }
     return code;
 }
 
 static const struct {
     const char *type;
-    int (*read)(struct reading *, const struct item *, struct message *, struct sg_error *);
+    int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
     const char *members[8];
 } parts[] = {
-    {"input_text", text_part_read, {"type", "text"}},
-    {"output_text", text_part_read, {"type", "text", "annotations", "logprobs"}},
-    {"text", text_part_read, {"type", "text"}},
-    {"summary_text", text_part_read, {"type", "text"}},
-    {"reasoning_text", text_part_read, {"type", "text"}},
-    {"refusal", refusal_part_read, {"type", "refusal"}},
+    {"input_text", read_text_part, {"type", "text"}},
+    {"output_text", read_text_part, {"type", "text", "annotations", "logprobs"}},
+    {"text", read_text_part, {"type", "text"}},
+    {"summary_text", read_text_part, {"type", "text"}},
+    {"reasoning_text", read_text_part, {"type", "text"}},
+    {"refusal", read_refusal_part, {"type", "refusal"}},
     {"input_image", image_part_read, {"type", "image_url", "detail", "file_id"}},
     {"input_file", file_part_read, {"type", "filename", "file_data", "file_url", "file_id"}},
     {"input_audio", audio_part_read, {"type", "input_audio"}},
@@ -116,8 +72,8 @@ static const struct {
 static int part_read(struct reading *reading, const char *path, struct json_value value,
                      struct message *message, struct sg_error *err)
 {
-    struct item item;
-    int code = item_open(reading, path, value, &item, err);
+    struct object item;
+    int code = object_open(reading, path, value, &item, err);
     for (size_t i = 0; code == SG_OK && i < sizeof parts / sizeof *parts; i++) {
         if (str_is(item.type, parts[i].type)) {
             code = members_check(reading, path, item.members, item.count, parts[i].members, err);
@@ -166,20 +122,6 @@ static struct message *assistant_of(struct reading *reading, const char *path)
                : message_add(reading, ROLE_ASSISTANT, path);
 }
 
-static bool is_results(const struct message *message)
-{
-    return message->role == ROLE_USER && message->count > 0 &&
-           message->parts[message->count - 1].kind == PART_RESULT;
-}
-
-/* Results in a row stand in one message. */
-static struct message *results_of(struct reading *reading, const char *path)
-{
-    struct conversation *to = reading->to;
-    struct message *last = to->messages_count == 0 ? NULL : &to->messages[to->messages_count - 1];
-    return last != NULL && is_results(last) ? last : message_add(reading, ROLE_USER, path);
-}
-
 /* Those that wait go in at that place; where the next one stands then. */
 static size_t messages_put_back(struct conversation *to, size_t at, const struct message *others,
                                 size_t *waiting)
@@ -212,9 +154,9 @@ static void results_raise(struct reading *reading)
     for (size_t i = 0; i < to->messages_count; i++) { /* at + waiting <= i */
         struct message next = to->messages[i];
         bool is_assistant = next.role == ROLE_ASSISTANT;
-        if (!is_assistant && !(has_assistant && is_results(&next))) {
+        if (!is_assistant && !(has_assistant && message_is_results(&next))) {
             others[waiting++] = next;
-        } else if (!is_assistant && is_results(&to->messages[at - 1])) {
+        } else if (!is_assistant && message_is_results(&to->messages[at - 1])) {
             results_join(reading, &to->messages[at - 1], &next);
         } else {
             at = is_assistant ? messages_put_back(to, at, others, &waiting) : at;
@@ -225,9 +167,10 @@ static void results_raise(struct reading *reading)
     to->messages_count = messages_put_back(to, at, others, &waiting);
 }
 
-static int message_item_read(struct reading *reading, const struct item *item, struct sg_error *err)
+static int message_item_read(struct reading *reading, const struct object *item,
+                             struct sg_error *err)
 {
-    struct str role = text_of(reading, item, "role");
+    struct str role = object_text(reading, item, "role");
     const struct json_member *content = json_find(item->members, item->count, "content");
     const char *path = path_at(reading, item->path, "content");
     if (str_is(role, "assistant")) {
@@ -242,23 +185,25 @@ static int message_item_read(struct reading *reading, const struct item *item, s
     return content_read(reading, path, content, message, err);
 }
 
-static int call_item_read(struct reading *reading, const struct item *item, struct sg_error *err)
+static int call_item_read(struct reading *reading, const struct object *item, struct sg_error *err)
 {
     struct part *part = part_add(reading, assistant_of(reading, item->path), PART_CALL, item->path);
     part->is_custom = str_is(item->type, "custom_tool_call");
-    part->id = text_of(reading, item, "call_id");
-    part->name = text_of(reading, item, "name");
-    part->arguments = text_of(reading, item, part->is_custom ? "input" : "arguments");
+    part->id = object_text(reading, item, "call_id");
+    part->name = object_text(reading, item, "name");
+    part->arguments = object_text(reading, item, part->is_custom ? "input" : "arguments");
     return part->id.len > 0 && part->name.len > 0
                ? SG_OK
                : wrong_type(item->path, "a call with call_id and name", err);
 }
 
-static int output_item_read(struct reading *reading, const struct item *item, struct sg_error *err)
+static int output_item_read(struct reading *reading, const struct object *item,
+                            struct sg_error *err)
 {
     struct message inner = {.path = item->path};
-    struct part *part = part_add(reading, results_of(reading, item->path), PART_RESULT, item->path);
-    part->id = text_of(reading, item, "call_id");
+    struct part *part =
+        part_add(reading, message_for_results(reading, item->path), PART_RESULT, item->path);
+    part->id = object_text(reading, item, "call_id");
     int code = content_read(reading, path_at(reading, item->path, "output"),
                             json_find(item->members, item->count, "output"), &inner, err);
     part->parts = inner.parts;
@@ -281,7 +226,7 @@ static struct str joined(struct reading *reading, const struct message *message)
 }
 
 /* The reasoning itself where it is there, else its summary. */
-static int reasoning_item_read(struct reading *reading, const struct item *item,
+static int reasoning_item_read(struct reading *reading, const struct object *item,
                                struct sg_error *err)
 {
     struct message whole = {.path = item->path}, summary = {.path = item->path};
@@ -297,12 +242,13 @@ static int reasoning_item_read(struct reading *reading, const struct item *item,
     struct part *part =
         part_add(reading, assistant_of(reading, item->path), PART_REASONING, item->path);
     part->text = joined(reading, whole.count > 0 ? &whole : &summary);
-    part->seal = text_of(reading, item, "encrypted_content");
+    part->seal = object_text(reading, item, "encrypted_content");
     return SG_OK;
 }
 
 /* A call that the vendor's own server answered, in a history of before: as a call and its result. */
-static int foreign_item_read(struct reading *reading, const struct item *item, struct sg_error *err)
+static int foreign_item_read(struct reading *reading, const struct object *item,
+                             struct sg_error *err)
 {
     (void)err;
     bool is_code = str_is(item->type, "code_interpreter_call");
@@ -310,7 +256,7 @@ static int foreign_item_read(struct reading *reading, const struct item *item, s
         json_find(item->members, item->count, is_code ? "code" : "action");
     const struct json_member *came = json_find(item->members, item->count, "outputs");
     struct part *call = part_add(reading, assistant_of(reading, item->path), PART_CALL, item->path);
-    call->id = text_of(reading, item, "id");
+    call->id = object_text(reading, item, "id");
     call->name = is_code ? STR("code_interpreter") : STR("web_search");
     call->arguments = is_code         ? str_of(arena_printf(reading->arena, "{\"code\":%.*s}",
                                                     given == NULL ? 4 : (int)given->value.raw.len,
@@ -318,7 +264,7 @@ static int foreign_item_read(struct reading *reading, const struct item *item, s
                       : given == NULL ? STR("{}")
                                       : given->value.raw;
     struct part *result =
-        part_add(reading, results_of(reading, item->path), PART_RESULT, item->path);
+        part_add(reading, message_for_results(reading, item->path), PART_RESULT, item->path);
     result->id = call->id;
     result->parts = arena_get(reading->arena, sizeof *result->parts);
     result->parts[0] = (struct part){.kind = PART_TEXT, .path = item->path};
@@ -331,7 +277,7 @@ static int foreign_item_read(struct reading *reading, const struct item *item, s
 
 static const struct {
     const char *type;
-    int (*read)(struct reading *, const struct item *, struct sg_error *);
+    int (*read)(struct reading *, const struct object *, struct sg_error *);
     const char *members[10];
 } items[] = {
     {"message", message_item_read, {"type", "role", "content", "id", "status", "phase"}},
@@ -351,8 +297,8 @@ static const struct {
 static int item_read(struct reading *reading, const char *path, struct json_value value,
                      struct sg_error *err)
 {
-    struct item item;
-    int code = item_open(reading, path, value, &item, err);
+    struct object item;
+    int code = object_open(reading, path, value, &item, err);
     item.type = item.type.len == 0 ? STR("message") : item.type;
     for (size_t i = 0; code == SG_OK && i < sizeof items / sizeof *items; i++) {
         if (str_is(item.type, items[i].type)) {
@@ -398,8 +344,8 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
 {
     static const char *const known[] = {"type",   "name",   "description",   "parameters",
                                         "strict", "format", "defer_loading", NULL};
-    struct item item;
-    int code = item_open(reading, path, value, &item, err);
+    struct object item;
+    int code = object_open(reading, path, value, &item, err);
     if (code != SG_OK) {
         return code;
     }
@@ -414,8 +360,8 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
     const struct json_member *format =
         json_find_type(item.members, item.count, "format", JSON_OBJECT);
     *function = (struct function){.path = path,
-                                  .name = text_of(reading, &item, "name"),
-                                  .description = text_of(reading, &item, "description"),
+                                  .name = object_text(reading, &item, "name"),
+                                  .description = object_text(reading, &item, "description"),
                                   .is_custom = is_custom};
     function->schema = schema == NULL ? (struct str){0} : schema->value.raw;
     function->format = format == NULL ? (struct str){0} : format->value.raw;
@@ -436,8 +382,8 @@ static int text_option_read(struct reading *reading, const struct json_member *m
                             struct sg_error *err)
 {
     static const char *const known[] = {"format", "verbosity", NULL};
-    struct item text;
-    int code = item_open(reading, "text", member->value, &text, err);
+    struct object text;
+    int code = object_open(reading, "text", member->value, &text, err);
     code =
         code == SG_OK ? members_check(reading, "text", text.members, text.count, known, err) : code;
     if (code != SG_OK) {
@@ -457,8 +403,8 @@ static int reasoning_option_read(struct reading *reading, const struct json_memb
                                  struct sg_error *err)
 {
     static const char *const known[] = {"effort", "summary", "generate_summary", NULL};
-    struct item reasoning;
-    int code = item_open(reading, "reasoning", member->value, &reasoning, err);
+    struct object reasoning;
+    int code = object_open(reading, "reasoning", member->value, &reasoning, err);
     code = code == SG_OK
                ? members_check(reading, "reasoning", reasoning.members, reasoning.count, known, err)
                : code;

@@ -154,6 +154,29 @@ const char *path_item(struct reading *reading, const char *path, size_t index)
     return arena_printf(reading->arena, "%s[%zu]", path, index);
 }
 
+/* ---- objects ---- */
+
+struct str object_text(const struct reading *reading, const struct object *o, const char *name)
+{
+    return json_find_text(o->members, o->count, name, reading->arena);
+}
+
+int object_open(struct reading *reading, const char *path, struct json_value value,
+                struct object *ret, struct sg_error *err)
+{
+    struct json_member *members;
+    *ret = (struct object){.path = path};
+    if (value.type != JSON_OBJECT) {
+        return wrong_type(path, "an object", err);
+    }
+    int code = json_members(value, path, reading->arena, &members, &ret->count, err);
+    if (code == SG_OK) {
+        ret->members = members;
+        ret->type = object_text(reading, ret, "type");
+    }
+    return code;
+}
+
 /* ---- lists ---- */
 
 /* Twice the room in the arena for a list that is full. */

@@ -15,6 +15,18 @@ struct reading {
     size_t objects; /* that were read: bounded */
 };
 
+struct object { /* a message, a part of it, a tool: opened */
+    const char *path;
+    const struct json_member *members;
+    size_t count;
+    struct str type; /* of its member `type`, where it has one */
+};
+
+/* Fails where the value is no object. */
+int object_open(struct reading *, const char *path, struct json_value, struct object *ret,
+                struct sg_error *err);
+struct str object_text(const struct reading *, const struct object *, const char *name);
+
 enum field_kind {
     FIELD_READ,       /* by a function of its own */
     FIELD_DEFAULT,    /* likewise, but nothing else than what asks for nothing */
@@ -82,6 +94,14 @@ int format_read(struct reading *, const char *path, struct json_value format, bo
 /* `tool_choice`; nested: names stand in an object of their own. */
 int read_openai_choice(struct reading *, const struct json_member *, bool is_nested,
                        struct sg_error *err);
+
+/* Parts that both APIs of OpenAI have alike. */
+int read_text_part(struct reading *, const struct object *, struct message *, struct sg_error *err);
+int read_refusal_part(struct reading *, const struct object *, struct message *,
+                      struct sg_error *err);
+/* The message that a result goes into: results in a row stand in one. */
+bool message_is_results(const struct message *);
+struct message *message_for_results(struct reading *, const char *path);
 
 /* The reader of each API: the whole body into the conversation. */
 int read_chat(struct reading *, const struct json_text *body, struct sg_error *err);

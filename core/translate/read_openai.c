@@ -1,5 +1,37 @@
-/* `tool_choice` as both APIs of OpenAI have it: chat writes names one level deeper. */
+/* What both APIs of OpenAI have alike: parts of messages, rows of results, and `tool_choice`, whose names chat writes one level
+ * deeper. */
 #include "translate/reading.h"
+
+int read_text_part(struct reading *reading, const struct object *o, struct message *message,
+                   struct sg_error *err)
+{
+    (void)err;
+    part_add(reading, message, PART_TEXT, o->path)->text = object_text(reading, o, "text");
+    return SG_OK;
+}
+
+int read_refusal_part(struct reading *reading, const struct object *o, struct message *message,
+                      struct sg_error *err)
+{
+    (void)err;
+    part_add(reading, message, PART_REFUSAL, o->path)->text = object_text(reading, o, "refusal");
+    return SG_OK;
+}
+
+bool message_is_results(const struct message *message)
+{
+    return message->role == ROLE_USER && message->count > 0 &&
+           message->parts[message->count - 1].kind == PART_RESULT;
+}
+
+struct message *message_for_results(struct reading *reading, const char *path)
+{
+    struct conversation *to = reading->to;
+    struct message *last = to->messages_count == 0 ? NULL : &to->messages[to->messages_count - 1];
+    return last != NULL && message_is_results(last) ? last : message_add(reading, ROLE_USER, path);
+}
+
+/* ---- tool_choice ---- */
 
 static const char path[] = "tool_choice";
 
