@@ -482,11 +482,6 @@ static int hear_whole(void *hearing, struct str json, struct sg_error *err)
     return code == SG_OK ? end_say(h, err) : code;
 }
 
-static bool hear_is_over(const void *hearing)
-{
-    return ((const struct hearing *)hearing)->is_over;
-}
-
 static int hear_end(void *hearing, struct sg_error *err)
 {
     struct hearing *h = hearing;
@@ -498,4 +493,4 @@ static int hear_end(void *hearing, struct sg_error *err)
                                      "The upstream's stream ended before its answer was whole");
 }
 
-const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_is_over, hear_end};
+const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_end};

@@ -64,59 +64,22 @@ static int audio_part_read(struct reading *reading, const struct object *o, stru
     return code;
 }
 
-static const struct {
-    const char *type;
-    int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
-    const char *members[5];
-} parts[] = {
+static const struct part_form parts[] = {
     {"text", read_text_part, {"type", "text", "cache_control"}},
     {"refusal", read_refusal_part, {"type", "refusal"}},
     {"image_url", image_part_read, {"type", "image_url", "cache_control"}},
     {"file", file_part_read, {"type", "file", "cache_control"}},
     {"input_audio", audio_part_read, {"type", "input_audio"}},
-};
+    {NULL, NULL, {NULL}}};
 
-static int part_read(struct reading *reading, const char *path, struct json_value value,
-                     struct message *message, struct sg_error *err)
-{
-    struct object o;
-    int code = object_open(reading, path, value, &o, err);
-    for (size_t i = 0; code == SG_OK && i < sizeof parts / sizeof *parts; i++) {
-        if (str_is(o.type, parts[i].type)) {
-            code = members_check(reading, path, o.members, o.count, parts[i].members, err);
-            return code == SG_OK ? parts[i].read(reading, &o, message, err) : code;
-        }
-    }
-    return code == SG_OK ? refuse_field(reading, path_at(reading, path, "type"),
-                                        "is of a kind that this model's server does not have", err)
-                         : code;
-}
-
-/* A string, an array of parts, or nothing. */
+/* A string, an array of parts, or nothing. An assistant that says nothing writes "" as well as null. */
 static int content_read(struct reading *reading, const char *path,
                         const struct json_member *content, enum part_kind kind,
                         struct message *message, struct sg_error *err)
 {
-    int code = SG_OK;
-    if (content == NULL || content->value.type == JSON_NULL) {
-        return SG_OK;
-    }
-    if (content->value.type == JSON_STRING) {
-        struct str text = json_text_of(content->value, reading->arena);
-        if (text.len > 0 || message->role != ROLE_ASSISTANT) {
-            part_add(reading, message, kind, path)->text = text;
-        }
-        return SG_OK;
-    }
-    if (content->value.type != JSON_ARRAY) {
-        return wrong_type(path, "a string or an array of parts", err);
-    }
-    struct json_walk walk = json_walk_of(content->value);
-    struct json_value value;
-    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
-        code = part_read(reading, path_item(reading, path, i), value, message, err);
-    }
-    return code;
+    bool is_mute =
+        content != NULL && message->role == ROLE_ASSISTANT && str_is(content->value.raw, "\"\"");
+    return is_mute ? SG_OK : read_openai_content(reading, parts, path, content, kind, message, err);
 }
 
 /* ---- calls ---- */

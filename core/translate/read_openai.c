@@ -18,6 +18,45 @@ int read_refusal_part(struct reading *reading, const struct object *o, struct me
     return SG_OK;
 }
 
+static int part_read(struct reading *reading, const struct part_form *forms, const char *path,
+                     struct json_value value, struct message *message, struct sg_error *err)
+{
+    struct object o;
+    int code = object_open(reading, path, value, &o, err);
+    for (; code == SG_OK && forms->type != NULL; forms++) {
+        if (str_is(o.type, forms->type)) {
+            code = members_check(reading, path, o.members, o.count, forms->members, err);
+            return code == SG_OK ? forms->read(reading, &o, message, err) : code;
+        }
+    }
+    return code == SG_OK ? refuse_field(reading, path_at(reading, path, "type"),
+                                        "is of a kind that this model's server does not have", err)
+                         : code;
+}
+
+int read_openai_content(struct reading *reading, const struct part_form *forms, const char *path,
+                        const struct json_member *content, enum part_kind kind,
+                        struct message *message, struct sg_error *err)
+{
+    int code = SG_OK;
+    if (content == NULL || content->value.type == JSON_NULL) {
+        return SG_OK;
+    }
+    if (content->value.type == JSON_STRING) {
+        part_add(reading, message, kind, path)->text = json_text_of(content->value, reading->arena);
+        return SG_OK;
+    }
+    if (content->value.type != JSON_ARRAY) {
+        return wrong_type(path, "a string or an array of parts", err);
+    }
+    struct json_walk walk = json_walk_of(content->value);
+    struct json_value value;
+    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
+        code = part_read(reading, forms, path_item(reading, path, i), value, message, err);
+    }
+    return code;
+}
+
 bool message_is_results(const struct message *message)
 {
     return message->role == ROLE_USER && message->count > 0 &&

@@ -53,11 +53,7 @@ static int audio_part_read(struct reading *reading, const struct object *item,
     return code;
 }
 
-static const struct {
-    const char *type;
-    int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
-    const char *members[8];
-} parts[] = {
+static const struct part_form parts[] = {
     {"input_text", read_text_part, {"type", "text"}},
     {"output_text", read_text_part, {"type", "text", "annotations", "logprobs"}},
     {"text", read_text_part, {"type", "text"}},
@@ -67,47 +63,13 @@ static const struct {
     {"input_image", image_part_read, {"type", "image_url", "detail", "file_id"}},
     {"input_file", file_part_read, {"type", "filename", "file_data", "file_url", "file_id"}},
     {"input_audio", audio_part_read, {"type", "input_audio"}},
-};
+    {NULL, NULL, {NULL}}};
 
-static int part_read(struct reading *reading, const char *path, struct json_value value,
-                     struct message *message, struct sg_error *err)
-{
-    struct object item;
-    int code = object_open(reading, path, value, &item, err);
-    for (size_t i = 0; code == SG_OK && i < sizeof parts / sizeof *parts; i++) {
-        if (str_is(item.type, parts[i].type)) {
-            code = members_check(reading, path, item.members, item.count, parts[i].members, err);
-            return code == SG_OK ? parts[i].read(reading, &item, message, err) : code;
-        }
-    }
-    return code == SG_OK ? refuse_field(reading, path_at(reading, path, "type"),
-                                        "is of a kind that this model's server does not have", err)
-                         : code;
-}
-
-/* A string, or an array of parts. */
 static int content_read(struct reading *reading, const char *path,
                         const struct json_member *content, struct message *message,
                         struct sg_error *err)
 {
-    int code = SG_OK;
-    if (content == NULL || content->value.type == JSON_NULL) {
-        return SG_OK;
-    }
-    if (content->value.type == JSON_STRING) {
-        part_add(reading, message, PART_TEXT, path)->text =
-            json_text_of(content->value, reading->arena);
-        return SG_OK;
-    }
-    if (content->value.type != JSON_ARRAY) {
-        return wrong_type(path, "a string or an array of parts", err);
-    }
-    struct json_walk walk = json_walk_of(content->value);
-    struct json_value value;
-    for (size_t i = 0; code == SG_OK && json_walk_element(&walk, &value); i++) {
-        code = part_read(reading, path_item(reading, path, i), value, message, err);
-    }
-    return code;
+    return read_openai_content(reading, parts, path, content, PART_TEXT, message, err);
 }
 
 /* ---- items ---- */

@@ -99,6 +99,15 @@ int read_openai_choice(struct reading *, const struct json_member *, bool is_nes
 int read_text_part(struct reading *, const struct object *, struct message *, struct sg_error *err);
 int read_refusal_part(struct reading *, const struct object *, struct message *,
                       struct sg_error *err);
+struct part_form { /* how an API writes a kind of part */
+    const char *type;
+    int (*read)(struct reading *, const struct object *, struct message *, struct sg_error *);
+    const char *members[8]; /* that it may have */
+};
+/* A string, which is a part of the kind, an array of parts by a table ended by a NULL type, or nothing. */
+int read_openai_content(struct reading *, const struct part_form *, const char *path,
+                        const struct json_member *content, enum part_kind, struct message *,
+                        struct sg_error *);
 /* The message that a result goes into: results in a row stand in one. */
 bool message_is_results(const struct message *);
 struct message *message_for_results(struct reading *, const char *path);

@@ -51,8 +51,6 @@ struct hearer_ops {
     /* An event of a stream (its data; is it called `error`?), or a whole answer. */
     int (*event)(void *, struct str data, bool is_error, struct sg_error *err);
     int (*whole)(void *, struct str json, struct sg_error *err);
-    /* Has the answer's own end come? */
-    bool (*is_over)(const void *);
     /* The stream has ended: UNAVAILABLE where that was before the answer's end. */
     int (*end)(void *, struct sg_error *err);
 }; /* all that they keep is in the arena */

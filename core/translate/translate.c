@@ -147,8 +147,3 @@ size_t translation_kept(const struct translation *t)
     size_t said = t->voice == NULL ? 0 : t->from->voice->kept(t->voice);
     return t->whole.len + turn_stream_held(&t->stream) + said;
 }
-
-bool translation_is_over(const struct translation *t)
-{
-    return t->hearer != NULL && t->to->hearer->is_over(t->hearer);
-}

@@ -37,8 +37,6 @@ int translation_answer_feed(struct translation *, struct str bytes, struct buf *
 int translation_answer_end(struct translation *, struct buf *out, struct sg_error *err);
 /* Bytes that are kept of the answer for its end. */
 size_t translation_kept(const struct translation *);
-/* True once the answer's own end mark has come. */
-bool translation_is_over(const struct translation *);
 
 /* The table of all fields of a request, and what becomes of each: for `sandgate describe translation`. */
 void translation_describe(struct buf *out);
