@@ -337,13 +337,10 @@ static int text_hear(struct hearing *h, struct str json, bool is_whole, bool is_
 {
     struct arena *scratch = arena_new(0);
     struct json_text text;
-    int code = json_scan(json, scratch, &text, err);
-    if (code == SG_OK && text.root.type != JSON_OBJECT) {
-        code = error_set(err, SG_E_INVALID, "it is no JSON object");
-    }
+    int code = said_scan(json, scratch, &text, err);
     if (code != SG_OK) {
         arena_free(scratch);
-        return not_understood(err);
+        return code;
     }
     code = messages_reported(&text, is_error, scratch, err);
     if (code == SG_OK) {

@@ -1,6 +1,8 @@
 /* What those that hear share. */
 #include "translate/said.h"
 
+#include "surface/reported.h"
+
 /* Some servers write numbers as text. */
 static struct json_value number_in(struct json_value string, struct arena *arena)
 {
@@ -25,4 +27,13 @@ void said_count_read(struct arena *arena, const struct json_member *members, siz
     if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
         *ret = number;
     }
+}
+
+int said_scan(struct str json, struct arena *arena, struct json_text *ret, struct sg_error *err)
+{
+    int code = json_scan(json, arena, ret, err);
+    if (code == SG_OK && ret->root.type != JSON_OBJECT) {
+        code = error_set(err, SG_E_INVALID, "it is no JSON object");
+    }
+    return code == SG_OK ? SG_OK : not_understood(err);
 }
