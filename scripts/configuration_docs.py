@@ -42,6 +42,8 @@ An entry of `upstreams`, `sandboxes`, `searches` or `interceptors` that names a 
 section's own. `sandgate plugins` lists what is installed.
 """
 
+# What a plugin says about this machine is not for the pages.
+HERE = re.compile(r"^\n?on this machine, .*\n", re.M)
 OPTION = re.compile(r"^(?P<indent> *)(?P<name>[a-z0-9_]+): (?P<words>.+)$")
 
 
@@ -49,7 +51,7 @@ def describe(binary, name):
     done = subprocess.run([binary, "describe", name], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{binary} describe {name} failed:\n{done.stderr}")
-    return done.stdout
+    return HERE.sub("", done.stdout)
 
 
 def plugins(binary):
