@@ -22,8 +22,8 @@
 struct wire_hello {
     uint32_t magic;
     uint32_t is_root;
-    uint32_t controls;       /* enum group_control of box/cgroup.h */
-    uint32_t groups_version; /* 1, 2; 0: no limits by control groups */
+    uint32_t controls;                /* enum group_control of box/cgroup.h */
+    uint32_t groups_version;          /* 1, 2; 0: no limits by control groups */
     char missing[WIRE_MISSING_BYTES]; /* why not all limits are by groups, and what to do */
 };
 
@@ -56,7 +56,8 @@ enum wire_status_kind {
     WIRE_READY = 1, /* the interpreter has been started; with its pidfd */
     WIRE_FAILED =
         2, /* the box could not be set up: `value` is errno, `step` says what was tried; it ends */
-    WIRE_ENDED = 3,  /* the interpreter has ended: `value` as of waitpid(), `bytes` the processes that were killed for
+    WIRE_ENDED =
+        3, /* the interpreter has ended: `value` as of waitpid(), `bytes` the processes that were killed for
                         the memory of the box's control group so far; the box ends */
     WIRE_MEMORY = 4, /* the box went over its memory: `bytes` were in use, processes were killed */
     WIRE_LIFE_OVER = 5, /* nobody touched it for its life; it ends */

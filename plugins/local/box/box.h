@@ -26,8 +26,8 @@ struct box_limits {
     uint64_t files;     /* open descriptors a process */
     uint32_t uid_base;  /* root only: host uid of slot 0 */
     uint32_t boxes_max;
-    uint64_t cpu_millis;   /* thousandths of a processor; 0: no limit */
-    struct groups *groups; /* the broker's; a box asks only what they limit */
+    uint64_t cpu_millis;           /* thousandths of a processor; 0: no limit */
+    struct groups *groups;         /* the broker's; a box asks only what they limit */
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */

@@ -20,7 +20,8 @@
 #define MAIN_NAME "sandgate-main"
 
 /* The first reason is the one that counts. */
-static void __attribute__((format(printf, 2, 3))) miss(struct groups *groups, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+miss(struct groups *groups, const char *format, ...)
 {
     if (groups->missing[0] != '\0') {
         return;
@@ -192,9 +193,8 @@ static void v2_prepare(struct groups *groups, struct group_tree *tree)
     if (there == 0) {
         return; /* for freezing only, or not at all */
     }
-    if (controllers_enable(tree->path, there) ||
-        (errno == EBUSY && main_move(groups, tree->path) &&
-         controllers_enable(tree->path, there))) {
+    if (controllers_enable(tree->path, there) || (errno == EBUSY && main_move(groups, tree->path) &&
+                                                  controllers_enable(tree->path, there))) {
         tree->controls |= there;
         return;
     }

@@ -15,7 +15,8 @@
 
 #define WATCH_MS 50       /* between two looks at the memory while code runs */
 #define WATCH_IDLE_MS 400 /* the longest such time while none runs and nothing uses the processor */
-#define FREEZE_AFTER_MS 200 /* without code: the interpreter's side may tidy up, and runs in a row never wait for a thaw */
+#define FREEZE_AFTER_MS \
+    200 /* without code: the interpreter's side may tidy up, and runs in a row never wait for a thaw */
 
 static void status_send(const struct init *init, const struct wire_status *status)
 {
@@ -145,9 +146,7 @@ static int watch_memory(struct init *init, struct memory_watch *watch, int pause
         look_at_memory(init, watch);
         return WATCH_MS;
     }
-    return init->busy                     ? WATCH_MS
-           : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2
-                                          : WATCH_IDLE_MS;
+    return init->busy ? WATCH_MS : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2 : WATCH_IDLE_MS;
 }
 
 static int until_next(const struct init *init, int pause_ms)
