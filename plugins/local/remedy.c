@@ -65,7 +65,9 @@ static const char *by_step(const char *step, int error, bool is_denied,
                "pivot_root";
     }
     if (strstr(step, "clone3") != NULL && error == ENOSYS) {
-        return "Linux 5.14 or later is needed, and a container's seccomp profile that knows clone3";
+        return "Linux 5.14 or later is needed. In a container its seccomp profile answers so, the "
+               "default one too: start it with --security-opt seccomp=unconfined (docker and "
+               "podman), or a profile with clone3 and unshare";
     }
     if (strstr(step, "clone3") != NULL && (error == ENOSPC || error == EUSERS)) {
         return "Raise user.max_user_namespaces and the other user.max_*_namespaces";
