@@ -429,6 +429,8 @@ static void a_remedy_names_the_setting_that_is_in_the_way(void)
         {"create namespaces (clone3)", EPERM, &open, "seccomp=unconfined"},
         {"create namespaces (clone3)", EPERM, &open, "chroot"},
         {"create namespaces (clone3)", ENOSYS, &open, "Linux 5.14"},
+        {"create namespaces (clone3)", ENOSYS, &open, "seccomp=unconfined"},
+        {"set the host name", EPERM, &open, "ProtectHostname="},
         {"create namespaces (clone3)", EUSERS, &open, "Raise user.max_user_namespaces"},
         {"mount /proc", EPERM, &open, "unmask=ALL"},
         {"run '/usr/bin/python3' in the box", ENOENT, &open, "apt-get install python3"},
