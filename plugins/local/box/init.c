@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,7 +22,7 @@ static void status_send(const struct init *init, const struct wire_status *statu
     (void)send(init->status, status, sizeof *status, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void reap(const struct init *init)
+static void reap(struct init *init)
 {
     int status = 0;
     pid_t pid;
@@ -31,7 +32,29 @@ static void reap(const struct init *init)
                                   .magic = WIRE_MAGIC, .kind = WIRE_ENDED, .value = status});
             _exit(0);
         }
+        (void)worker_reap(init, pid);
     }
+}
+
+/* One order, with the socket that came along or -1. As recv(). */
+static ssize_t order_receive(int status_fd, struct wire_order *order, int *ret_fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {order, sizeof *order};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(status_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *ret_fd = -1;
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
+    }
+    return len;
 }
 
 /* False once the gateway has closed the socket. */
@@ -39,14 +62,17 @@ static bool orders_take(struct init *init)
 {
     struct wire_order order;
     for (;;) {
-        ssize_t len = recv(init->status, &order, sizeof order, MSG_DONTWAIT);
+        int fd;
+        ssize_t len = order_receive(init->status, &order, &fd);
         if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
             return true;
         }
         if (len != (ssize_t)sizeof order || order.magic != WIRE_MAGIC) {
             return false;
         }
-        if (order.kind == WIRE_TOUCH) {
+        if (order.kind == WIRE_FILE) {
+            worker_start(init, fd);
+        } else if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {
             init->busy = order.kind == WIRE_BUSY;
@@ -120,6 +146,8 @@ void init_run(struct init *init)
             _exit(0);
         }
         end_if_life_is_over(init);
+        worker_end_if_late(init);
+        watch.worker = init->worker;
         if (memory_may_have_grown(&watch)) {
             look_at_memory(init, &watch);
             pause_ms = WATCH_MS;
