@@ -26,8 +26,8 @@ struct box_limits {
     uint64_t files;     /* open descriptors a process */
     uint32_t uid_base;  /* root only: host uid of slot 0 */
     uint32_t boxes_max;
-    uint64_t cpu_millis;   /* thousandths of a processor; 0: no limit */
-    struct groups *groups; /* the broker's; a box asks only what they limit */
+    uint64_t cpu_millis;           /* thousandths of a processor; 0: no limit */
+    struct groups *groups;         /* the broker's; a box asks only what they limit */
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
@@ -96,13 +96,25 @@ struct init {
     bool frozen;
     bool busy;        /* code runs, as far as the gateway knows */
     bool memory_told; /* since the last run began */
+    pid_t worker;     /* that serves a file; 0: none */
+    int worker_socket; /* its own, too: with the closing of both the gateway sees that it is reaped */
+    int64_t worker_until;
 };
 void init_run(struct init *) __attribute__((noreturn));
+
+/* worker.c: one process at a time that serves a file with the rights of the box; see wire.h. */
+#define WORKERS_MAX 1
+/* Takes the socket. A worker that is left over from an earlier request is ended. */
+void worker_start(struct init *, int socket_fd);
+/* Whether this process that has ended was the worker. */
+bool worker_reap(struct init *, pid_t);
+void worker_end_if_late(struct init *);
 
 /* memory.c: one look at the memory of all processes of the box but pid 1. */
 #define WATCH_PIDS_MAX 4200
 struct memory_watch {
     int proc_fd;
+    pid_t worker; /* not looked at: it is pid 1's, and hides what it maps */
     size_t count;
     int32_t pids[WATCH_PIDS_MAX];
     int64_t cpu_ns[WATCH_PIDS_MAX];

@@ -20,7 +20,8 @@
 #define MAIN_NAME "sandgate-main"
 
 /* The first reason is the one that counts. */
-static void __attribute__((format(printf, 2, 3))) miss(struct groups *groups, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+miss(struct groups *groups, const char *format, ...)
 {
     if (groups->missing[0] != '\0') {
         return;
@@ -267,7 +268,8 @@ static bool tree_start(struct groups *groups, struct group_tree *tree, bool look
     if (!works) {
         int error = errno;
         if ((tree->controls & GROUP_LIMITS) != 0) {
-            miss(groups, "no control group can be made below '%.200s': %s", parent, strerror(error));
+            miss(groups, "no control group can be made below '%.200s': %s", parent,
+                 strerror(error));
         }
     }
     if (!works || look_only) {

@@ -47,9 +47,9 @@ void box_fail(int status_fd, const char *format, ...)
 static struct box_fds keep_only(const struct box_fds *given)
 {
     struct box_fds fds = *given;
-    int *const kept[KEPT_FDS] = {&fds.start,        &fds.lifeline,    &fds.status,
-                                 &fds.control,      &fds.out,         &fds.err,
-                                 &fds.group.events, &fds.group.work,  &fds.group.freeze};
+    int *const kept[KEPT_FDS] = {&fds.start,        &fds.lifeline,   &fds.status,
+                                 &fds.control,      &fds.out,        &fds.err,
+                                 &fds.group.events, &fds.group.work, &fds.group.freeze};
     for (int i = 0; i < KEPT_FDS; i++) {
         if (*kept[i] >= 0 && dup3(*kept[i], KEPT_FD_FIRST + i, O_CLOEXEC) < 0) {
             box_fail(given->status, "arrange descriptors");

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAMESPACES                                                                             \
+#define NAMESPACES \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 #define OOM_SCORE "500" /* of -1000 to 1000 */
@@ -174,9 +174,9 @@ static pid_t spawn_in(const struct box_limits *limits, uint32_t host_id, int lif
     }
     if (pid == 0) {
         close(plumbing.start[1]);
-        const struct box_fds fds = {plumbing.start[0],   lifeline,        plumbing.status[1],
-                                    plumbing.control[1], plumbing.out[1], plumbing.err[1],
-                                    *group};
+        const struct box_fds fds = {
+            plumbing.start[0], lifeline, plumbing.status[1], plumbing.control[1], plumbing.out[1],
+            plumbing.err[1],   *group};
         box_enter(limits, &fds, life_ms);
     }
     failed = child_prepare(limits, group, pid, host_id);
