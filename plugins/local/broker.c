@@ -202,22 +202,7 @@ static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t g
 static int ask_send(int broker_fd, int reply_end, int64_t life_ms)
 {
     struct wire_ask ask = {.magic = WIRE_MAGIC, .life_ms = life_ms};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct iovec iov = {&ask, sizeof ask};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &reply_end, sizeof reply_end);
-    ssize_t len = sendmsg(broker_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t len = socket_send_with_fd(broker_fd, &ask, sizeof ask, reply_end);
     return len >= 0 ? 0 : errno == EAGAIN || errno == ETOOMANYREFS ? -1 : errno;
 }
 

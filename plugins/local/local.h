@@ -47,6 +47,7 @@ struct box {
     bool in_table;         /* [lock] */
     bool running;          /* [lock] a call reads its descriptors */
     bool closing;          /* [lock] destroy() has been called */
+    bool filing;           /* [lock] a call has a worker of the box serve it */
     bool interrupt_wanted; /* [lock] interrupt() has been called during this run */
     uint64_t number;
     char handle[BOX_HANDLE_BYTES];
@@ -108,9 +109,13 @@ struct box *box_find(struct local *, const char *handle);        /* with a refer
 void box_remove(struct local *, struct box *);                   /* from the table; idempotent */
 void box_unref(struct local *, struct box *);
 void box_wake(struct box *);
+/* One packet that brings a descriptor, without waiting; as send(). */
+ssize_t socket_send_with_fd(int socket_fd, const void *packet, size_t len, int fd);
 void box_kill(const struct box *); /* SIGKILL to its pid 1: everything in it ends */
 bool box_interrupt(const struct box *);
 bool box_order(const struct box *, enum wire_order_kind, int64_t life_ms); /* false: it is gone */
+/* WIRE_FILE with the worker's end of a socket. 0, EAGAIN, or the errno of a box that is gone. */
+int box_order_file(const struct box *, int socket_fd);
 
 /* ---- broker.c ---- */
 
@@ -168,15 +173,16 @@ int local_run(struct local *, struct sg_call *, struct box *, const struct run_r
 
 /* ---- files.c ---- */
 
-#define FILE_BYTES_MAX ((size_t)10 << 20) /* driver/files.py has the same bounds */
-#define FILE_ENTRIES_MAX 10000
-
-/* The box does the work, with its own rights and within its own view: no path is ever opened here. As struct
+/* A worker in the box does the work, with its own rights and within its own view: no path is ever opened here. As struct
  * sg_sandbox_ops has them. */
 int local_get(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
 int local_put(struct local *, struct sg_call *, struct box *, const char *path, const void *data,
               size_t len, struct sg_error *);
 int local_list(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
+/* Tells the sink of files below the home that are new or changed since the last time. Fails only as the sink and the
+ * call do: what a box does not tell is left out. */
+int local_tell_changes(struct local *, struct sg_call *, struct box *, const struct sg_sink *,
+                       struct sg_error *);
 
 /* ---- isolation.c ---- */
 

@@ -417,6 +417,9 @@ static int watch(struct run *run, struct sg_error *err)
     if (result == 0) {
         result = output_end(&run->output, err);
     }
+    if (result == 0 && run->finished) {
+        result = local_tell_changes(run->local, run->call, run->box, run->request->sink, err);
+    }
     if (result == 0) {
         result = give_notes(run, err);
     }

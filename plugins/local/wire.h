@@ -6,7 +6,9 @@
  *   local.so → broker    struct wire_ask, with the sending end of a reply socket of its own: answers need no sorting
  *   broker → local.so    struct wire_reply on that socket, with WIRE_FDS descriptors if the box has been started
  *   pid 1 → local.so     struct wire_status on the box's status socket
- *   local.so → pid 1     struct wire_order on the same
+ *   local.so → pid 1     struct wire_order on the same; WIRE_FILE brings the worker's end of a socket
+ *   local.so → worker    on that socket struct wire_file, and for WIRE_PUT the content in packets of any size
+ *   worker → local.so    struct wire_piece and its bytes, one packet each, up to a WIRE_END
  */
 #ifndef LOCAL_WIRE_H
 #define LOCAL_WIRE_H
@@ -76,12 +78,65 @@ enum wire_order_kind {
     WIRE_TOUCH = 1, /* `life_ms` from now on */
     WIRE_BUSY = 2,  /* code is about to run: watch closely */
     WIRE_IDLE = 3,  /* it has ended; what it left may be frozen */
+    WIRE_FILE =
+        4, /* with a socket: a worker shall serve the request on it; the one before has had its time */
 };
 
 struct wire_order {
     uint32_t magic;
     uint32_t kind;
     int64_t life_ms;
+};
+
+/* ---- files: what a worker, a process of pid 1 with the rights of the box, is asked to do ---- */
+
+#define WIRE_PATH_BYTES 4097
+#define WIRE_PIECE_BYTES 32768 /* bytes behind a struct wire_piece */
+#define WIRE_FILE_BYTES_MAX ((uint64_t)10 << 20)
+#define WIRE_ENTRIES_MAX 10000
+#define WIRE_CHANGES_MAX 100 /* files told of one WIRE_CHANGED; the rest is counted */
+
+enum wire_file_kind {
+    WIRE_GET = 1,
+    WIRE_PUT = 2,
+    WIRE_LIST = 3,
+    WIRE_CHANGED = 4, /* files below the home that are new or changed since the last time */
+};
+
+struct wire_file {
+    uint32_t magic;
+    uint32_t kind;
+    uint64_t size;              /* WIRE_PUT: of the content that follows */
+    char path[WIRE_PATH_BYTES]; /* ended by NUL */
+};
+
+enum wire_piece_kind {
+    WIRE_DATA = 1, /* bytes of the file */
+    WIRE_ENTRY =
+        2, /* `number` is an enum wire_entry, the bytes are its name (WIRE_CHANGED: its path below the home) */
+    WIRE_END =
+        3, /* `number` is an enum wire_refusal; of WIRE_CHANGED `size` more files are not told */
+};
+
+enum wire_entry { WIRE_ENTRY_FILE, WIRE_ENTRY_FOLDER, WIRE_ENTRY_OTHER, WIRE_ENTRY_TYPES };
+
+enum wire_refusal {
+    WIRE_DONE,
+    WIRE_NOT_FOUND,
+    WIRE_IS_FOLDER,
+    WIRE_NO_FOLDER, /* a file, where a folder must be */
+    WIRE_NO_FILE,   /* neither file nor folder */
+    WIRE_TOO_LARGE,
+    WIRE_DENIED,
+    WIRE_DISK_FULL,
+    WIRE_OTHER,
+    WIRE_REFUSALS
+};
+
+struct wire_piece {
+    uint32_t kind;
+    uint32_t number;
+    uint64_t size; /* of an entry that is a file */
 };
 
 #endif

@@ -278,7 +278,7 @@ static void limits_body(void)
     if (!v2) {
         CU_ASSERT_TRUE_FATAL(group_of(GROUP_PIDS, driver, folder));
     }
-    CU_ASSERT_TRUE(file_says(folder, "pids.max", "17")); /* and pid 1 */
+    CU_ASSERT_TRUE(file_says(folder, "pids.max", "18")); /* pid 1, a worker */
     if (!v2) {
         CU_ASSERT_TRUE_FATAL(group_of(GROUP_CPU, driver, folder));
     }

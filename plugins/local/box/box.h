@@ -96,13 +96,25 @@ struct init {
     bool frozen;
     bool busy;        /* code runs, as far as the gateway knows */
     bool memory_told; /* since the last run began */
+    pid_t worker;     /* that serves a file; 0: none */
+    int worker_socket; /* its own, too: with the closing of both the gateway sees that it is reaped */
+    int64_t worker_until;
 };
 void init_run(struct init *) __attribute__((noreturn));
+
+/* worker.c: one process at a time that serves a file with the rights of the box; see wire.h. */
+#define WORKERS_MAX 1
+/* Takes the socket. A worker that is left over from an earlier request is ended. */
+void worker_start(struct init *, int socket_fd);
+/* Whether this process that has ended was the worker. */
+bool worker_reap(struct init *, pid_t);
+void worker_end_if_late(struct init *);
 
 /* memory.c: one look at the memory of all processes of the box but pid 1. */
 #define WATCH_PIDS_MAX 4200
 struct memory_watch {
     int proc_fd;
+    pid_t worker; /* not looked at: it is pid 1's, and hides what it maps */
     size_t count;
     int32_t pids[WATCH_PIDS_MAX];
     int64_t cpu_ns[WATCH_PIDS_MAX];

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,7 +25,7 @@ static void status_send(const struct init *init, const struct wire_status *statu
     (void)send(init->status, status, sizeof *status, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void reap(const struct init *init)
+static void reap(struct init *init)
 {
     int status = 0;
     pid_t pid;
@@ -36,6 +37,7 @@ static void reap(const struct init *init)
                                                     .bytes = group_kills(init->group.events)});
             _exit(0);
         }
+        (void)worker_reap(init, pid);
     }
 }
 
@@ -69,19 +71,43 @@ static void freeze_if_idle(struct init *init)
 
 /* ---- orders ---- */
 
+/* One order, with the socket that came along or -1. As recv(). */
+static ssize_t order_receive(int status_fd, struct wire_order *order, int *ret_fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {order, sizeof *order};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(status_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *ret_fd = -1;
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
+    }
+    return len;
+}
+
 /* False once the gateway has closed the socket. */
 static bool orders_take(struct init *init)
 {
     struct wire_order order;
     for (;;) {
-        ssize_t len = recv(init->status, &order, sizeof order, MSG_DONTWAIT);
+        int fd;
+        ssize_t len = order_receive(init->status, &order, &fd);
         if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
             return true;
         }
         if (len != (ssize_t)sizeof order || order.magic != WIRE_MAGIC) {
             return false;
         }
-        if (order.kind == WIRE_TOUCH) {
+        if (order.kind == WIRE_FILE) {
+            worker_start(init, fd);
+        } else if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {
             take_busy(init, order.kind == WIRE_BUSY);
@@ -152,6 +178,9 @@ static int watch_memory(struct init *init, struct memory_watch *watch, int pause
 static int until_next(const struct init *init, int pause_ms)
 {
     int64_t next = init->life_until < init->freeze_at ? init->life_until : init->freeze_at;
+    if (init->worker > 0 && init->worker_until < next) {
+        next = init->worker_until;
+    }
     int64_t left = next - now_ms();
     return left < 0 ? 0 : left < pause_ms ? (int)left : pause_ms;
 }
@@ -176,6 +205,8 @@ void init_run(struct init *init)
         }
         end_if_life_is_over(init);
         freeze_if_idle(init);
+        worker_end_if_late(init);
+        watch.worker = init->worker;
         pause_ms = watch_memory(init, &watch, pause_ms);
     }
 }

@@ -38,7 +38,7 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
         /* 1, not 0: where core dumps go to a program (systemd-coredump, apport), 0 still starts it, as root, on the
          * host; 1 does not. The filter keeps it there. */
         {RLIMIT_CORE, 1, "CORE"},
-        {RLIMIT_NPROC, limits->processes + 1, "NPROC"}, /* and pid 1 */
+        {RLIMIT_NPROC, limits->processes + 1 + WORKERS_MAX, "NPROC"}, /* and pid 1 */
         {RLIMIT_FSIZE, limits->disk_bytes, "FSIZE"},
         {RLIMIT_MEMLOCK, 8u << 20, "MEMLOCK"},
         {RLIMIT_MSGQUEUE, 0, "MSGQUEUE"},
@@ -96,7 +96,8 @@ bool box_limit_driver(const struct box_limits *limits)
     /* Descriptors in flight are counted by host uid and checked against the sender's own limit: pid 1 keeps a high one, so
      * that what other boxes have in flight does not keep it from reporting. */
     return limit_lower(RLIMIT_DATA, limits->memory_bytes) &&
-           limit_lower(RLIMIT_NOFILE, limits->files);
+           limit_lower(RLIMIT_NOFILE, limits->files) &&
+           limit_lower(RLIMIT_NPROC, limits->processes + 1); /* what is left is for a worker */
 }
 
 void box_drop_privileges(int status_fd)
