@@ -83,6 +83,9 @@ bool box_limit_driver(const struct box_limits *);
 bool box_is_pinned(const struct box_limits *);
 
 /* filter.c: system calls are limited from here on, for pid 1 and all that it starts. */
+#define FILTER_MAX 1024 /* instructions */
+struct sock_filter;
+unsigned box_make_filter(const struct box_limits *, struct sock_filter *ret); /* how many */
 void box_set_filter(const struct box_limits *, int status_fd);
 
 /* init.c: watches over the interpreter until the end of the box. */
