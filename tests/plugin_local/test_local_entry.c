@@ -98,8 +98,9 @@ static void no_further_namespace_can_be_counted_in(void)
 /* The pipes must be the box's own uid's. */
 static void streams_body(void)
 {
-    EXPECT_RUN("import os\nos.system('echo one >/dev/stderr; echo two >/dev/stdout')\nNone",
-               "[err]one\n[out]two\n");
+    exec("import os\nos.system('echo one >/dev/stderr; echo two >/dev/stdout')\nNone");
+    EXPECT_TEXT(o.err.data, "one\n");
+    EXPECT_TEXT(o.out.data, "two\n");
 }
 
 static void standard_streams_can_be_opened_again_by_name(void)
