@@ -300,7 +300,8 @@ static void append(struct sg_call *call, struct call_entry *entry)
 int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
               struct sg_error *err)
 {
-    if (call->place == CALL_INLINE && kind == SG_OUT_STATUS && strcmp(call->operation, "open") == 0) {
+    if (call->place == CALL_INLINE && kind == SG_OUT_STATUS &&
+        strcmp(call->operation, "open") == 0) {
         return keep_word(call, (struct str){data, len}, err);
     }
     if (call->place == CALL_INLINE || (int)kind < SG_OUT_DATA || kind > SG_OUT_EXCEPTION) {
