@@ -71,7 +71,7 @@ static void group_kill_all(const char *folder)
     if (group_file_write(folder, "cgroup.kill", "1")) {
         return;
     }
-    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
+    snprintf(path, sizeof path, "%.*s/cgroup.procs", GROUP_PATH, folder);
     if (group_file_read(path, text, sizeof text)) {
         char *end = text;
         for (long pid; (pid = strtol(end, &end, 10)) > 0;) {
@@ -121,7 +121,7 @@ static bool sweep_below(const char *parent)
 bool groups_sweep(const struct group_tree *tree)
 {
     char parent[GROUP_PATH];
-    snprintf(parent, sizeof parent, "%s", tree->path);
+    snprintf(parent, sizeof parent, "%.*s", GROUP_PATH - 1, tree->path);
     char *slash = strrchr(parent, '/');
     if (slash == NULL) {
         return true;
@@ -145,8 +145,8 @@ static void strip_main(char *path)
 static bool main_move(struct groups *groups, const char *folder)
 {
     char path[GROUP_PATH + 32], main_path[GROUP_PATH + 32], text[4096], number[16];
-    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-    snprintf(main_path, sizeof main_path, "%s/%s", folder, MAIN_NAME);
+    snprintf(path, sizeof path, "%.*s/cgroup.procs", GROUP_PATH, folder);
+    snprintf(main_path, sizeof main_path, "%.*s/%s", GROUP_PATH, folder, MAIN_NAME);
     if (!group_file_read(path, text, sizeof text)) {
         return false;
     }
@@ -188,12 +188,12 @@ static bool controllers_enable(const char *folder, unsigned controls)
 static void v2_prepare(struct groups *groups, struct group_tree *tree, bool look_only)
 {
     char path[GROUP_PATH + 32], text[512];
-    snprintf(path, sizeof path, "%s/cgroup.controllers", tree->path);
+    snprintf(path, sizeof path, "%.*s/cgroup.controllers", GROUP_PATH, tree->path);
     unsigned there = group_file_read(path, text, sizeof text) ? group_controls_read(text) : 0;
     if (there == 0) {
         return; /* for freezing only, or not at all */
     }
-    snprintf(path, sizeof path, "%s/cgroup.subtree_control", tree->path);
+    snprintf(path, sizeof path, "%.*s/cgroup.subtree_control", GROUP_PATH, tree->path);
     if (look_only ? access(path, W_OK) == 0
                   : controllers_enable(tree->path, there) ||
                         (errno == EBUSY && main_move(groups, tree->path) &&
@@ -253,7 +253,7 @@ static bool tree_start(struct groups *groups, struct group_tree *tree, bool look
     if (tree->is_v2) {
         v2_prepare(groups, tree, look_only);
     }
-    snprintf(parent, sizeof parent, "%s", tree->path);
+    snprintf(parent, sizeof parent, "%.*s", GROUP_PATH - 1, tree->path);
     group_owner_write(&owner, name);
     size_t len = strlen(tree->path);
     snprintf(tree->path + len, sizeof tree->path - len, "/%s", name);
