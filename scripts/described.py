@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 
 OPTION = re.compile(r"^(?P<indent> *)(?P<name>[a-z0-9_]+): (?P<words>.+)$")
+HERE = re.compile(r"^\n?on this machine, .*\n", re.M)  # what a plugin found there: not for pages
 KIND = re.compile(r"\n\n(?=[a-z0-9_]+ [^ ]+ \([a-z]+\)\n)")
 
 
@@ -67,7 +68,7 @@ def core(binary):
 def plugin(binary, name):
     """What the plugin is: a section for each of its kinds, named by it."""
     sections = []
-    for text in KIND.split(say(binary, "describe", name).rstrip("\n")):
+    for text in KIND.split(HERE.sub("", say(binary, "describe", name)).rstrip("\n")):
         first, prose, found = block(text)
         sections.append(Section(first[first.rindex("(") + 1:-1], prose, found))
     return sections

@@ -99,6 +99,18 @@ static void local_free(struct local *local, struct sg_call *call)
     free(local);
 }
 
+/* To the log, and to those who ask for the gateway's health. */
+static int tell(const struct local *local, struct sg_call *call, struct sg_error *err)
+{
+    char json[1024];
+    isolation_write(local->config, &local->isolation, json, sizeof json);
+    sg->log(call, SG_INFO, "the test container passed; %s; isolation tier %d%s%s",
+            geteuid() == 0 ? "each has a host uid of its own" : "all have the gateway's own host uid",
+            local->isolation.tier, local->isolation.missing[0] != '\0' ? ": " : "",
+            local->isolation.missing);
+    return sg->emit(call, SG_OUT_STATUS, json, strlen(json), err);
+}
+
 static int local_open(const void *config, struct sg_call *call, void **ret_self,
                       struct sg_error *err)
 {
@@ -119,14 +131,12 @@ static int local_open(const void *config, struct sg_call *call, void **ret_self,
                             .broker = {.pidfd = -1}};
     pthread_mutex_init(&local->lock, NULL);
     result = local_selftest(local, call, err);
+    result = result == 0 ? tell(local, call, err) : result;
     if (result != 0) {
         local_free(local, call);
         return result;
     }
     local->unavailable = SG_E_UNAVAILABLE;
-    sg->log(call, SG_INFO,
-            geteuid() == 0 ? "the test container passed; each has a host uid of its own"
-                           : "the test container passed; all have the gateway's own host uid");
     *ret_self = local;
     return 0;
 }
@@ -159,7 +169,7 @@ static const struct sg_plugin local_plugin = {
     .open = local_open,
     .close = local_close,
     .sandbox = &local_ops,
-    .flags = SG_ON_LOOP,
+    .flags = SG_ON_LOOP | SG_TELLS_OF_HOST,
 };
 
 SG_PLUGIN_SET("0.1.0", &local_plugin);

@@ -37,10 +37,16 @@ static bool fd_write(int fd, const char *text)
     return len == (ssize_t)strlen(text);
 }
 
+void group_file_path(char ret[GROUP_FILE_PATH], const char *folder, const char *name)
+{
+    /* (Both fit: group_trees_find() leaves room, and the kernel's names are no longer.) */
+    snprintf(ret, GROUP_FILE_PATH, "%.*s/%.*s", GROUP_PATH, folder, 255, name);
+}
+
 bool group_file_write(const char *folder, const char *name, const char *text)
 {
-    char path[GROUP_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char path[GROUP_FILE_PATH];
+    group_file_path(path, folder, name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool written = fd >= 0 && fd_write(fd, text);
     int error = errno;
@@ -106,9 +112,9 @@ static bool limits_write(const struct group_limits *limits, const struct group_t
 
 bool group_make(const struct groups *groups, const struct group_tree *tree, unsigned index)
 {
-    char folder[GROUP_PATH], work[GROUP_PATH + 8];
+    char folder[GROUP_PATH], work[GROUP_FILE_PATH];
     group_folder(tree, index, folder);
-    snprintf(work, sizeof work, "%s/work", folder);
+    group_file_path(work, folder, "work");
     return (mkdir(folder, 0755) == 0 || errno == EEXIST) &&
            limits_write(&groups->limits, tree, folder) &&
            ((tree->controls & GROUP_FREEZE) == 0 || mkdir(work, 0755) == 0 || errno == EEXIST);
@@ -123,9 +129,9 @@ bool group_remove(const struct groups *groups, unsigned index)
 {
     bool removed = true;
     for (size_t i = 0; i < groups->trees_count; i++) {
-        char folder[GROUP_PATH], work[GROUP_PATH + 8];
+        char folder[GROUP_PATH], work[GROUP_FILE_PATH];
         group_folder(&groups->trees[i], index, folder);
-        snprintf(work, sizeof work, "%s/work", folder);
+        group_file_path(work, folder, "work");
         removed = folder_remove(work) && folder_remove(folder) && removed;
     }
     return removed;
@@ -164,9 +170,9 @@ static bool spare_make(struct groups *groups)
 
 static int file_open(const struct group_tree *tree, int index, const char *name, int flags)
 {
-    char folder[GROUP_PATH], path[GROUP_PATH + 32];
+    char folder[GROUP_PATH], path[GROUP_FILE_PATH];
     group_folder(tree, (unsigned)index, folder);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    group_file_path(path, folder, name);
     return open(path, flags | O_CLOEXEC);
 }
 
@@ -286,9 +292,11 @@ static size_t spares_count(const struct groups *groups)
 static bool sweep_again(struct groups *groups)
 {
     bool clean = true;
+    broker_override_modes(true);
     for (size_t i = 0; i < groups->trees_count; i++) {
         clean = groups_sweep(&groups->trees[i]) && clean;
     }
+    broker_override_modes(false);
     groups->sweeps_left = clean ? 0 : groups->sweeps_left - 1;
     return clean;
 }

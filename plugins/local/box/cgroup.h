@@ -87,8 +87,8 @@ bool group_owner_read(const char *name, struct group_owner *ret);
 
 /* cgroup_start.c */
 
-/* Finds out what can be had, and makes it. Where `look_only`, nothing is left changed. */
-void groups_start(struct groups *, const struct group_limits *, bool look_only);
+/* Finds out what can be had, and makes it. */
+void groups_start(struct groups *, const struct group_limits *);
 /* At the broker's end, when no box is left. */
 void groups_end(struct groups *);
 /* One look for groups of dead brokers; false if some are left. */
@@ -107,6 +107,9 @@ void group_drop(struct groups *, const struct box_group *); /* nobody is in it *
 void groups_reaped(struct groups *, pid_t pid);
 /* Makes groups ahead and removes old ones. Milliseconds until it wants to be called again, -1: not by itself. */
 int groups_tend(struct groups *);
+/* privileges.c: root may write what modes forbid, or not; without effect for others. */
+void broker_override_modes(bool on);
+
 bool group_make(const struct groups *, const struct group_tree *, unsigned index);
 bool group_remove(const struct groups *, unsigned index);
 
@@ -117,6 +120,8 @@ bool group_freeze(const struct box_group *, bool frozen);
 /* group_events.c: processes that were killed for the group's memory so far; 0 where that is not counted. */
 uint64_t group_kills(int events_fd);
 
+#define GROUP_FILE_PATH (GROUP_PATH + 300)
+void group_file_path(char ret[GROUP_FILE_PATH], const char *folder, const char *name);
 bool group_file_write(const char *folder, const char *name, const char *text);
 /* The file's beginning, ended by NUL. */
 bool group_file_read(const char *path, char *ret_text, size_t size);

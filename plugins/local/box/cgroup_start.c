@@ -67,11 +67,11 @@ static bool owner_is_dead(const char *name)
 /* All processes in one group of a dead broker. Its boxes end with it by themselves; this is for what could not. */
 static void group_kill_all(const char *folder)
 {
-    char path[GROUP_PATH + 300], text[4096];
+    char path[GROUP_FILE_PATH], text[4096];
     if (group_file_write(folder, "cgroup.kill", "1")) {
         return;
     }
-    snprintf(path, sizeof path, "%.*s/cgroup.procs", GROUP_PATH, folder);
+    group_file_path(path, folder, "cgroup.procs");
     if (group_file_read(path, text, sizeof text)) {
         char *end = text;
         for (long pid; (pid = strtol(end, &end, 10)) > 0;) {
@@ -87,9 +87,9 @@ static bool tree_remove(const char *folder, int depth)
     DIR *listing = depth == 0 ? NULL : opendir(folder);
     const struct dirent *entry;
     while (listing != NULL && (entry = readdir(listing)) != NULL) {
-        char path[GROUP_PATH + 300];
+        char path[GROUP_FILE_PATH];
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-            snprintf(path, sizeof path, "%.*s/%s", GROUP_PATH, folder, entry->d_name);
+            group_file_path(path, folder, entry->d_name);
             (void)tree_remove(path, depth - 1); /* then this one is not removed either */
         }
     }
@@ -107,8 +107,8 @@ static bool sweep_below(const char *parent)
     const struct dirent *entry;
     while (listing != NULL && (entry = readdir(listing)) != NULL) {
         if (entry->d_type == DT_DIR && owner_is_dead(entry->d_name)) {
-            char path[GROUP_PATH + 300];
-            snprintf(path, sizeof path, "%.*s/%s", GROUP_PATH, parent, entry->d_name);
+            char path[GROUP_FILE_PATH];
+            group_file_path(path, parent, entry->d_name);
             clean = tree_remove(path, 2) && clean;
         }
     }
@@ -121,7 +121,7 @@ static bool sweep_below(const char *parent)
 bool groups_sweep(const struct group_tree *tree)
 {
     char parent[GROUP_PATH];
-    snprintf(parent, sizeof parent, "%.*s", GROUP_PATH - 1, tree->path);
+    snprintf(parent, sizeof parent, "%s", tree->path);
     char *slash = strrchr(parent, '/');
     if (slash == NULL) {
         return true;
@@ -144,9 +144,9 @@ static void strip_main(char *path)
 /* Moves gateway and broker out; false if others are there, whom nobody may move. */
 static bool main_move(struct groups *groups, const char *folder)
 {
-    char path[GROUP_PATH + 32], main_path[GROUP_PATH + 32], text[4096], number[16];
-    snprintf(path, sizeof path, "%.*s/cgroup.procs", GROUP_PATH, folder);
-    snprintf(main_path, sizeof main_path, "%.*s/%s", GROUP_PATH, folder, MAIN_NAME);
+    char path[GROUP_FILE_PATH], main_path[GROUP_FILE_PATH], text[4096], number[16];
+    group_file_path(path, folder, "cgroup.procs");
+    group_file_path(main_path, folder, MAIN_NAME);
     if (!group_file_read(path, text, sizeof text)) {
         return false;
     }
@@ -154,7 +154,7 @@ static bool main_move(struct groups *groups, const char *folder)
     for (long pid; (pid = strtol(end, &end, 10)) > 0;) {
         if (pid != (long)getpid() && pid != (long)getppid()) {
             miss(groups,
-                 "other processes than the gateway's are in its control group '%.200s'; start it "
+                 "other processes than the gateway's are in its control group '%.90s'; start it "
                  "as a service of its own",
                  folder);
             errno = EBUSY;
@@ -185,23 +185,21 @@ static bool controllers_enable(const char *folder, unsigned controls)
 }
 
 /* What this tree can limit; enables it for groups below. */
-static void v2_prepare(struct groups *groups, struct group_tree *tree, bool look_only)
+static void v2_prepare(struct groups *groups, struct group_tree *tree)
 {
-    char path[GROUP_PATH + 32], text[512];
-    snprintf(path, sizeof path, "%.*s/cgroup.controllers", GROUP_PATH, tree->path);
+    char path[GROUP_FILE_PATH], text[512];
+    group_file_path(path, tree->path, "cgroup.controllers");
     unsigned there = group_file_read(path, text, sizeof text) ? group_controls_read(text) : 0;
     if (there == 0) {
         return; /* for freezing only, or not at all */
     }
-    snprintf(path, sizeof path, "%.*s/cgroup.subtree_control", GROUP_PATH, tree->path);
-    if (look_only ? access(path, W_OK) == 0
-                  : controllers_enable(tree->path, there) ||
-                        (errno == EBUSY && main_move(groups, tree->path) &&
-                         controllers_enable(tree->path, there))) {
+    if (controllers_enable(tree->path, there) ||
+        (errno == EBUSY && main_move(groups, tree->path) &&
+         controllers_enable(tree->path, there))) {
         tree->controls |= there;
         return;
     }
-    miss(groups, "the control group '%.200s' is not the gateway's to divide: %s", tree->path,
+    miss(groups, "the control group '%.90s' is not the gateway's to divide: %s", tree->path,
          strerror(errno));
 }
 
@@ -236,30 +234,31 @@ static bool try_to_join(const char *folder)
 
 static bool tree_try(const struct groups *groups, const struct group_tree *tree)
 {
-    char folder[GROUP_PATH + 16], work[GROUP_PATH + 32];
-    snprintf(folder, sizeof folder, "%s/box-0", tree->path);
-    snprintf(work, sizeof work, "%s/work", folder);
+    char folder[GROUP_FILE_PATH], work[GROUP_FILE_PATH];
+    group_file_path(folder, tree->path, "box-0");
+    group_file_path(work, folder, "work");
     return mkdir(tree->path, 0755) == 0 && group_make(groups, tree, 0) &&
            try_to_join((tree->controls & GROUP_FREEZE) != 0 ? work : folder);
 }
 
 /* The broker's own folder in one hierarchy; false if it cannot be used. */
-static bool tree_start(struct groups *groups, struct group_tree *tree, bool look_only)
+static bool tree_start(struct groups *groups, struct group_tree *tree)
 {
     const struct group_owner owner = {pid_namespace(), (uint64_t)getpid(),
                                       start_of((uint64_t)getpid())};
-    char name[GROUP_NAME_BYTES], parent[GROUP_PATH];
+    char name[GROUP_NAME_BYTES], parent[GROUP_PATH], path[GROUP_FILE_PATH];
     strip_main(tree->path);
     if (tree->is_v2) {
-        v2_prepare(groups, tree, look_only);
+        v2_prepare(groups, tree);
     }
-    snprintf(parent, sizeof parent, "%.*s", GROUP_PATH - 1, tree->path);
+    memcpy(parent, tree->path, sizeof parent);
     group_owner_write(&owner, name);
-    size_t len = strlen(tree->path);
-    snprintf(tree->path + len, sizeof tree->path - len, "/%s", name);
-    if (!look_only && !sweep_below(parent)) {
+    group_file_path(path, parent, name);
+    memcpy(tree->path, path, sizeof tree->path); /* it fits: see folder_of() */
+    if (!sweep_below(parent)) {
         groups->sweeps_left = SWEEPS;
     }
+<<<<<<< HEAD
     const unsigned controls = tree->controls;
     /* Where one only looks, v2 has not been told to limit anything. */
     tree->controls &= look_only && tree->is_v2 ? (unsigned)GROUP_FREEZE : ~0u;
@@ -271,11 +270,17 @@ static bool tree_start(struct groups *groups, struct group_tree *tree, bool look
             miss(groups, "no control group can be made below '%.200s': %s", parent,
                  strerror(error));
         }
+=======
+    if (tree_try(groups, tree)) {
+        return true;
+>>>>>>> cgroup
     }
-    if (!works || look_only) {
-        (void)tree_remove(tree->path, 2);
+    int error = errno;
+    if ((tree->controls & GROUP_LIMITS) != 0) {
+        miss(groups, "no control group can be made below '%.100s': %s", parent, strerror(error));
     }
-    return works;
+    (void)tree_remove(tree->path, 2);
+    return false;
 }
 
 static void tell_missing(struct groups *groups)
@@ -290,7 +295,7 @@ static void tell_missing(struct groups *groups)
          (lacks & GROUP_CPU) != 0 ? " cpu" : "");
 }
 
-void groups_start(struct groups *groups, const struct group_limits *limits, bool look_only)
+void groups_start(struct groups *groups, const struct group_limits *limits)
 {
     static char memberships[65536], mounts[262144];
     struct group_tree found[GROUP_TREES_MAX];
@@ -302,8 +307,9 @@ void groups_start(struct groups *groups, const struct group_limits *limits, bool
         return;
     }
     size_t count = group_trees_find(memberships, mounts, found);
+    broker_override_modes(true);
     for (size_t i = 0; i < count; i++) {
-        if (tree_start(groups, &found[i], look_only)) {
+        if (tree_start(groups, &found[i])) {
             groups->trees[groups->trees_count++] = found[i];
             groups->controls |= found[i].controls;
             groups->version = (found[i].controls & GROUP_LIMITS) == 0 ? groups->version
@@ -311,14 +317,16 @@ void groups_start(struct groups *groups, const struct group_limits *limits, bool
                                                                       : 1;
         }
     }
+    broker_override_modes(false);
     tell_missing(groups);
-    if (groups->controls != 0 && !look_only) {
+    if (groups->controls != 0) {
         groups->entries[0].state = GROUP_SPARE;
     }
 }
 
 void groups_end(struct groups *groups)
 {
+    broker_override_modes(true);
     for (size_t i = 0; i < groups->trees_count; i++) {
         const struct timespec pause = {.tv_nsec = 10000000};
         for (int tries = 0; !tree_remove(groups->trees[i].path, 2) && tries < END_TRIES; tries++) {

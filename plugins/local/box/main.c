@@ -244,7 +244,7 @@ static void groups_prepare(struct broker *broker)
     const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
                                        .processes = limits->processes + 1, /* and pid 1 */
                                        .cpu_millis = limits->cpu_millis};
-    groups_start(&broker->groups, &group, false);
+    groups_start(&broker->groups, &group);
     limits->groups = &broker->groups;
 }
 
