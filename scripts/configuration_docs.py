@@ -13,7 +13,7 @@ import described
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 PAGE, TRANSLATION = DOCS / "configuration.md", DOCS / "translation.md"
 FIELDS = re.compile(r"(<!-- made by scripts/configuration_docs.py -->\n).*?(<!-- end -->\n)", re.S)
-FIELD = re.compile(r"^  (?P<name>\w+): (?P<fates>[^|]*?)(?: \| (?P<note>.*))?$")
+FIELD = re.compile(r"^  (?P<name>[\w.*\[\]]+): (?P<fates>[^|]*?)(?: \| (?P<note>.*))?$")
 
 HEAD = """# Configuration
 
