@@ -9,6 +9,7 @@
 #include "plugin/call_internal.h"
 
 #include "base/check.h"
+#include "base/identity.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/trace.h"
@@ -53,6 +54,7 @@ struct sg_call *call_new(const struct instance *instance, const char *operation,
 void call_set_identity(struct sg_call *call, struct str identity)
 {
     CHECK(call->place == CALL_NOT_STARTED);
+    identity = identity_key(identity);
     call->identity = (struct str){check_alloc(arena_copy(call->arena, identity)), identity.len};
     call->work.identity = call->identity;
     account_open(&call->account, identity);
