@@ -179,7 +179,7 @@ static bool controllers_enable(const char *folder, unsigned controls)
     return ((controls & GROUP_MEMORY) == 0 ||
             group_file_write(folder, "cgroup.subtree_control", "+memory")) &&
            ((controls & GROUP_PIDS) == 0 ||
-            group_file_write(folder, "cgroup.subtree_control", "+pids")) &&
+            group_file_write(folder, "cgroup.subtree_control", "+" GROUP_PIDS_CONTROLLER)) &&
            ((controls & GROUP_CPU) == 0 ||
             group_file_write(folder, "cgroup.subtree_control", "+cpu"));
 }
