@@ -399,6 +399,7 @@ int loop_serve(struct request *r, struct sg_error *err)
                                   .container = &r->container_source,
                                   .asks_for_reasoning = r->upstream->encrypted_reasoning,
                                   .answer_id = r->id + 4,
+                                  .is_translated = r->spoken != NULL,
                                   .usage_last = r->upstream->usage_last};
     int rc = turns.surface->open(&input, r->arena, &r->talk, err);
     if (rc != 0) {
