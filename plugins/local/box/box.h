@@ -82,7 +82,13 @@ bool box_limit_driver(const struct box_limits *);
 /* limits.c: whether the processor time is limited by keeping the box to some processors, for want of a control group. */
 bool box_is_pinned(const struct box_limits *);
 
+/* landlock.c: which files may be read, run and written, once more; behind no_new_privs and before the filter. */
+void box_set_landlock(int status_fd);
+
 /* filter.c: system calls are limited from here on, for pid 1 and all that it starts. */
+#define FILTER_MAX 1024 /* instructions */
+struct sock_filter;
+unsigned box_make_filter(const struct box_limits *, struct sock_filter *ret); /* how many */
 void box_set_filter(const struct box_limits *, int status_fd);
 
 /* init.c: watches over the interpreter until the end of the box. */

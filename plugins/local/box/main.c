@@ -242,7 +242,7 @@ static void groups_prepare(struct broker *broker)
 {
     struct box_limits *limits = &broker->limits;
     const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
-                                       .processes = limits->processes + 1, /* and pid 1 */
+                                       .processes = limits->processes + 1 + WORKERS_MAX, /* and pid 1 */
                                        .cpu_millis = limits->cpu_millis};
     groups_start(&broker->groups, &group);
     limits->groups = &broker->groups;
