@@ -193,9 +193,8 @@ static void v2_prepare(struct groups *groups, struct group_tree *tree)
     if (there == 0) {
         return; /* for freezing only, or not at all */
     }
-    if (controllers_enable(tree->path, there) ||
-        (errno == EBUSY && main_move(groups, tree->path) &&
-         controllers_enable(tree->path, there))) {
+    if (controllers_enable(tree->path, there) || (errno == EBUSY && main_move(groups, tree->path) &&
+                                                  controllers_enable(tree->path, there))) {
         tree->controls |= there;
         return;
     }
@@ -258,22 +257,8 @@ static bool tree_start(struct groups *groups, struct group_tree *tree)
     if (!sweep_below(parent)) {
         groups->sweeps_left = SWEEPS;
     }
-<<<<<<< HEAD
-    const unsigned controls = tree->controls;
-    /* Where one only looks, v2 has not been told to limit anything. */
-    tree->controls &= look_only && tree->is_v2 ? (unsigned)GROUP_FREEZE : ~0u;
-    bool works = tree_try(groups, tree);
-    tree->controls = controls;
-    if (!works) {
-        int error = errno;
-        if ((tree->controls & GROUP_LIMITS) != 0) {
-            miss(groups, "no control group can be made below '%.200s': %s", parent,
-                 strerror(error));
-        }
-=======
     if (tree_try(groups, tree)) {
         return true;
->>>>>>> cgroup
     }
     int error = errno;
     if ((tree->controls & GROUP_LIMITS) != 0) {
