@@ -85,9 +85,9 @@ static void status_apply(struct box *box, const struct wire_status *status, int 
         break;
     case WIRE_ENDED:
         box->wait_status = status->value;
-        box->end = box->end != END_NONE                  ? box->end
+        box->end = box->end != END_NONE                 ? box->end
                    : was_killed_for_memory(box, status) ? END_MEMORY
-                                                         : END_DRIVER;
+                                                        : END_DRIVER;
         break;
     case WIRE_MEMORY:
         box->memory_bytes = status->bytes;

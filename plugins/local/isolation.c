@@ -59,7 +59,7 @@ void isolation_write(const struct local_config *config, const struct isolation *
              (isolation->controls & GROUP_FREEZE) != 0 ? "frozen" : "running");
     char note[2 * WIRE_MISSING_BYTES];
     snprintf(note, sizeof note, "isolation tier %d: %s%s%s", isolation->tier,
-             isolation->tier == 2  ? "not all limits are by control groups: "
+             isolation->tier == 2   ? "not all limits are by control groups: "
              : isolation->tier == 1 ? "an ordinary user with control groups of its own"
                                     : "root with control groups",
              isolation->missing, isolation->tier == 2 ? " (see README.md of local)" : "");

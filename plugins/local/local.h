@@ -93,8 +93,8 @@ struct local {
     uint64_t broker_generation;     /* [lock] counts the starts */
     int broker_fd; /* the number stays the same for good: a new broker's end is moved onto it */
     struct sg_child broker;
-    uint64_t cpu_millis; /* config->cpu; 0: no limit */
-    struct isolation isolation; /* [lock] of the broker that lives */
+    uint64_t cpu_millis;              /* config->cpu; 0: no limit */
+    struct isolation isolation;       /* [lock] of the broker that lives */
     uint64_t boxes_made;              /* [lock] */
     struct box *buckets[BOX_BUCKETS]; /* [lock] by number */
 };

@@ -105,7 +105,8 @@ static int tell(const struct local *local, struct sg_call *call, struct sg_error
     char json[1024];
     isolation_write(local->config, &local->isolation, json, sizeof json);
     sg->log(call, SG_INFO, "the test container passed; %s; isolation tier %d%s%s",
-            geteuid() == 0 ? "each has a host uid of its own" : "all have the gateway's own host uid",
+            geteuid() == 0 ? "each has a host uid of its own"
+                           : "all have the gateway's own host uid",
             local->isolation.tier, local->isolation.missing[0] != '\0' ? ": " : "",
             local->isolation.missing);
     return sg->emit(call, SG_OUT_STATUS, json, strlen(json), err);
