@@ -13,6 +13,7 @@
  *                  X  part of the exception: FIELD (1: 0 name, 1 value, 2 traceback), then bytes
  *                  S  asks that what is in the pipes now be read before what follows; waits for the answer, an S
  *                  C  the exit status of a shell command (1)
+ *                  T  the shell is a new one (1): 0 the one before had ended, 1 it was killed
  *                  Q  it cannot be done: REFUSAL (1)
  *                  F  the cell or command has ended: 0 well, 1 by an exception
  *
@@ -42,6 +43,7 @@ enum frame_kind {
     FRAME_EXCEPTION = 'X',
     FRAME_SYNC = 'S',
     FRAME_EXITED = 'C',
+    FRAME_RESTARTED = 'T',
     FRAME_REFUSED = 'Q',
     FRAME_FINISHED = 'F',
 };

@@ -38,6 +38,7 @@ struct run {
     bool failed;     /* the box sends no more that counts: it has ended */
     int exit_status; /* of a command; -1: not told */
     bool has_no_shell;
+    bool restart_told;
     uint64_t bytes;
     size_t out_noted, err_noted; /* in the pipes, to be read before later packets */
     char packet[FRAME_BYTES_MAX];
@@ -163,27 +164,44 @@ static int read_noted(struct run *run, struct sg_error *err)
                        : read_pipe(run, &run->box->err, &run->err_noted, SOURCE_PIPE_ERR, err);
 }
 
+/* A shell's state is gone with it; the model has to know before it reads what the new one says. */
+static int tell_restart(struct run *run, const struct frame *frame, struct sg_error *err)
+{
+    char json[200];
+    run->restart_told = true;
+    int len = snprintf(json, sizeof json,
+                       "{\"state\":\"restarted\",\"note\":\"the shell %s; this is a new one: "
+                       "directory, variables and functions are not those of before\"}",
+                       frame->number == 0 ? "had ended" : "was killed with a command before");
+    int result = output_flush(&run->output, err);
+    return result != 0 ? result
+                       : run->request->sink->event(run->request->sink->ctx, SG_OUT_STATUS, json,
+                                                   (size_t)len, err);
+}
+
 /* What is told of a command beside its output. */
-static void note_command(struct run *run, const struct frame *frame)
+static int note_command(struct run *run, const struct frame *frame, struct sg_error *err)
 {
     if (frame->kind == FRAME_EXITED) {
         run->exit_status = (int)frame->number;
     }
     run->has_no_shell =
         run->has_no_shell || (frame->kind == FRAME_REFUSED && frame->number == REFUSAL_NO_SHELL);
+    return frame->kind == FRAME_RESTARTED && !run->restart_told ? tell_restart(run, frame, err) : 0;
 }
 
 static int take_frame(struct run *run, const struct frame *frame, struct sg_error *err)
 {
-    if (run->request->is_command) {
-        note_command(run, frame);
+    int result = run->request->is_command ? note_command(run, frame, err) : 0;
+    if (result != 0) {
+        return result;
     }
     if (frame->kind != FRAME_SYNC) {
         run->finished = frame->kind == FRAME_FINISHED;
         return output_frame(&run->output, frame, local_now_ms(), err);
     }
     note_pipes(run);
-    int result = read_noted(run, err);
+    result = read_noted(run, err);
     if (result == 0) {
         exchange_answer_sync(run->box);
     }

@@ -1,5 +1,5 @@
 """The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
-print, show and raise. Between cells it runs shell commands (commands.py).
+print, show and raise. Between cells it runs shell commands (shell.py).
 
 It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
