@@ -168,12 +168,10 @@ static void kept_body(void)
     bash_for("f() { sleep 100; echo never; }; f; echo never", 500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     EXPECT_TEXT(o.all.data, "");
-    EXPECT_BASH("echo \"[$a]\"",
-                NEW_SHELL("was killed with a command before") "[out][]\n" EXITED(0));
+    EXPECT_BASH("echo \"[$a]\"", NEW_SHELL("was killed with a run before") "[out][]\n" EXITED(0));
     bash_for("trap '' 43; a=4; while :; do :; done", 500); /* the signal that would break it off */
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_BASH("echo \"[$a]\"",
-                NEW_SHELL("was killed with a command before") "[out][]\n" EXITED(0));
+    EXPECT_BASH("echo \"[$a]\"", NEW_SHELL("was killed with a run before") "[out][]\n" EXITED(0));
 }
 
 static void a_shell_outlives_what_is_broken_off_or_says_that_it_did_not(void)
@@ -279,7 +277,7 @@ static void plain_body(void)
     bash_for("sleep 100; echo never", 500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     EXPECT_TEXT(o.out.data, "");
-    EXPECT_BASH("echo $a", NEW_SHELL("was killed with a command before") "[out]\n" EXITED(0));
+    EXPECT_BASH("echo $a", NEW_SHELL("was killed with a run before") "[out]\n" EXITED(0));
     EXPECT_RUN("names['SHELLS'] = ()", "");
     EXPECT_BASH("exit", EXITED(0));
     bash_for("echo", DEFAULT_TIMEOUT_MS);

@@ -19,23 +19,23 @@ PATIENCE_S = 0.6  # less than the gateway's
 
 # Starts the watcher in the background, whence a shell would ignore interrupts, were it not for the trap.
 STARTER = """umask 022
-{ trap : INT QUIT TERM HUP; exec CC>&2 2>/dev/null
-"$0" -c "$1" bash "$2" "$3" 2>&CC CC>&-; printf 'ended 0 %d\\n' $? >&SS; } &
-printf 'watcher 0 %d\\n' $! >&SS
+{ trap : INT QUIT TERM HUP; exec @COPY@>&2 2>/dev/null
+"$0" -c "$1" bash "$2" "$3" 2>&@COPY@ @COPY@>&-; printf 'ended 0 %d\\n' $? >&@SOCKET@; } &
+printf 'watcher 0 %d\\n' $! >&@SOCKET@
 """
 
 # The signal breaks off what runs, up to the loop; out of a function there is no way but to end.
-BREAKING = "trap '[ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000' NN; "
-BEGIN = "_sg_loop=$1 _sg_line=$2; set --; printf 'shell 0 %d\\n' $$ >&SS; eval \"$_sg_loop\""
+BREAKING = "trap '[ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000' @SIGNAL@; "
+BEGIN = "_sg_loop=$1 _sg_line=$2; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
 
 # Number of the command, number of its lines, the lines. Jobs that have died since are told to nobody. What breaks off a
 # command breaks off the loop, and a new one begins.
 LOOP = (
-    'while { IFS= read -r _sg_id <&SS && IFS= read -r _sg_n <&SS; } 2>/dev/null; do '
-    '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&SS; _sg_c=$_sg_c$_sg_l$_sg_line; '
-    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; eval "$_sg_c" SS<&-; '
-    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&SS; _sg_runs=; } 2>/dev/null; done; "
-    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&SS; _sg_runs=; eval "$_sg_loop"; }; }'
+    'while { IFS= read -r _sg_id <&@SOCKET@ && IFS= read -r _sg_n <&@SOCKET@; } 2>/dev/null; do '
+    '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
+    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; eval "$_sg_c" @SOCKET@<&-; '
+    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_runs=; } 2>/dev/null; done; "
+    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&@SOCKET@; _sg_runs=; eval "$_sg_loop"; }; }'
 )
 
 
@@ -76,10 +76,13 @@ class ShellGone(Exception):
 class Shell:
     """A shell that runs."""
 
-    def __init__(self, environment):
+    told = ()  # kinds of lines beside those of all
+
+    def __init__(self, environment, control):
         """FileNotFoundError if there is none."""
         import _socket
 
+        self.control = control
         self.flags = _socket.MSG_NOSIGNAL
         self.received = b""
         self.pid = self.watcher = 0
@@ -97,16 +100,21 @@ class Shell:
         for path in SHELLS:
             is_bash = path.endswith("bash")
             socket, copy = (60, 62) if is_bash else (9, 8)  # other shells know numbers of one digit only
-            self.signal = _signal.SIGRTMIN + 9 if is_bash else _signal.SIGKILL
-            begin = (BREAKING.replace("NN", _str(int(self.signal))) if is_bash else "") + BEGIN
-            texts = [text.replace("SS", _str(socket)).replace("CC", _str(copy)) for text in (STARTER, begin, LOOP)]
+            texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy))
+                     for text in (STARTER, *self.texts(is_bash))]
             files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
             try:
-                return _posix_spawn(path, [path.rpartition("/")[2], "-c", texts[0], path, texts[1], texts[2], "\n"],
+                return _posix_spawn(path, [path.rpartition("/")[2], "-c", texts[0], path, *texts[1:]],
                                     environment, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=signals)
             except FileNotFoundError:
                 continue
         raise FileNotFoundError
+
+    def texts(self, is_bash):
+        """What the watcher's shell carries out, and two arguments of that."""
+        self.signal = _signal.SIGRTMIN + 9 if is_bash else _signal.SIGKILL
+        breaking = BREAKING.replace("@SIGNAL@", _str(int(self.signal))) if is_bash else ""
+        return breaking + BEGIN, LOOP, "\n"
 
     def numbers(self):
         return {self.pid, self.watcher}
@@ -119,7 +127,7 @@ class Shell:
             if not poll.poll(wait_ms):
                 return None
             try:
-                data = self.socket.recv(4096)
+                data = self.socket.recv(PACKET_MAX)
             except OSError:
                 data = b""
             if not data:
@@ -136,6 +144,9 @@ class Shell:
             return None
         try:
             kind, count, number = line.split()
+            if kind in self.told:
+                self.tell(kind, int(count), number)
+                return None
             word = kind, int(count), int(number)
         except ValueError:
             return None
@@ -193,11 +204,12 @@ class Shell:
         self.socket.close()
 
 
-class Commands:
-    """Carried out by a shell that lasts; when it has ended, by a new one."""
+class Lasting:
+    """Runs what it is given in a shell (or what is like one) that lasts; when it has ended, in a new one."""
 
-    def __init__(self, control):
+    def __init__(self, control, kind):
         self.control = control
+        self.kind = kind
         self.environment = dict(posix.environ)
         self.shell = None
         self.lost = None  # why there is none any more
@@ -211,9 +223,9 @@ class Commands:
         handler = _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # ignored, ends could not be waited for
         try:
             _chdir(HOME)
-            self.shell = Shell(self.environment)
+            self.shell = self.kind(self.environment, self.control)
         except ShellGone:
-            raise OSError(0, "the shell did not start")
+            raise OSError(0, "it did not start")
         finally:
             if handler is not None:  # of C code
                 _signal.signal(_signal.SIGCHLD, handler)
@@ -263,15 +275,16 @@ class Commands:
             _poll().poll(ROUND_MS)
 
     def run_and_wait(self, command):
+        """Its status. FileNotFoundError if there is nothing to run it in, ShellGone if that has ended."""
         before = processes()
         try:
             self.have_shell()
             before = processes()
             self.shell.begin(command)
             return self.shell.wait()
-        except ShellGone as gone:
+        except ShellGone:
             self.lose(EXITED)
-            return gone.args[0]
+            raise
         except BaseException as error:
             self.control.sending += 1  # a second interrupt would leave half of it alive
             if not _isinstance(error, FileNotFoundError):
@@ -280,12 +293,16 @@ class Commands:
             self.control.sending -= 1
             raise
 
+
+class Commands(Lasting):
     def run(self, command):
         """Its exit status; None if there is no shell."""
         try:
             if b"\0" in command:
                 raise ValueError
             return self.run_and_wait(command)
+        except ShellGone as gone:
+            return gone.args[0]
         except KeyboardInterrupt:
             return INTERRUPTED
         except FileNotFoundError:
