@@ -20,15 +20,15 @@ struct box *box_new(void)
         box->magic = BOX_MAGIC;
         box->refs = 1;
         box->control = box->status = box->out = box->err = -1;
-        box->init = box->driver = box->epoll = box->wake = -1;
+        box->init = box->driver = box->epoll = box->wake = box->events = -1;
     }
     return box;
 }
 
 static void box_free(struct box *box)
 {
-    const int fds[BOX_FDS] = {box->control, box->status, box->out,   box->err,
-                              box->init,    box->driver, box->epoll, box->wake};
+    const int fds[BOX_FDS] = {box->control, box->status, box->out,  box->err,   box->init,
+                              box->driver,  box->epoll,  box->wake, box->events};
     for (int i = 0; i < BOX_FDS; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);

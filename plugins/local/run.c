@@ -402,6 +402,8 @@ static int give_notes(struct run *run, struct sg_error *err)
     if (result != 0) {
         return result;
     }
+    run->box->memory_killed =
+        run->box->memory_killed || group_kills(run->box->events) > run->box->group_kills;
     if (!run->box->memory_killed || run->box->end != END_NONE) {
         return 0;
     }

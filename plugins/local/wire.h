@@ -2,6 +2,7 @@
  * so these are plain structs in the machine's own order, one a packet (SOCK_SEQPACKET), each with a magic first. What
  * the interpreter inside a box says is another matter: see frames.h.
  *
+ *   broker → local.so    struct wire_hello, once, before all else
  *   local.so → broker    struct wire_ask, with the sending end of a reply socket of its own: answers need no sorting
  *   broker → local.so    struct wire_reply on that socket, with WIRE_FDS descriptors if the box has been started
  *   pid 1 → local.so     struct wire_status on the box's status socket
@@ -17,6 +18,17 @@
 #define WIRE_BROKER_FD 3 /* the broker's socket in the broker */
 #define WIRE_MAGIC 0x53424f58u
 
+#define WIRE_MISSING_BYTES 160
+
+/* What the host lets the broker do. */
+struct wire_hello {
+    uint32_t magic;
+    uint32_t is_root;
+    uint32_t controls;                /* enum group_control of box/cgroup.h */
+    uint32_t groups_version;          /* 1, 2; 0: no limits by control groups */
+    char missing[WIRE_MISSING_BYTES]; /* why not all limits are by groups, and what to do */
+};
+
 struct wire_ask {
     uint32_t magic;
     uint32_t unused;
@@ -24,8 +36,15 @@ struct wire_ask {
 };
 
 /* Order of the descriptors that come with a reply. */
-enum wire_fd { WIRE_FD_CONTROL, WIRE_FD_STATUS, WIRE_FD_STDOUT, WIRE_FD_STDERR, WIRE_FD_INIT };
-#define WIRE_FDS 5
+enum wire_fd {
+    WIRE_FD_CONTROL,
+    WIRE_FD_STATUS,
+    WIRE_FD_STDOUT,
+    WIRE_FD_STDERR,
+    WIRE_FD_INIT,
+    WIRE_FD_EVENTS, /* of the memory of the box's control group; not there if that has none */
+};
+#define WIRE_FDS 6
 
 #define WIRE_STEP_BYTES 120
 
@@ -39,7 +58,9 @@ enum wire_status_kind {
     WIRE_READY = 1, /* the interpreter has been started; with its pidfd */
     WIRE_FAILED =
         2, /* the box could not be set up: `value` is errno, `step` says what was tried; it ends */
-    WIRE_ENDED = 3,  /* the interpreter has ended: `value` as of waitpid(); the box ends */
+    WIRE_ENDED =
+        3, /* the interpreter has ended: `value` as of waitpid(), `bytes` the processes that were killed for
+                        the memory of the box's control group so far; the box ends */
     WIRE_MEMORY = 4, /* the box went over its memory: `bytes` were in use, processes were killed */
     WIRE_LIFE_OVER = 5, /* nobody touched it for its life; it ends */
 };
@@ -56,7 +77,7 @@ struct wire_status {
 enum wire_order_kind {
     WIRE_TOUCH = 1, /* `life_ms` from now on */
     WIRE_BUSY = 2,  /* code is about to run: watch closely */
-    WIRE_IDLE = 3,  /* it has ended */
+    WIRE_IDLE = 3,  /* it has ended; what it left may be frozen */
     WIRE_FILE =
         4, /* with a socket: a worker shall serve the request on it; the one before has had its time */
 };

@@ -40,6 +40,14 @@ static uint64_t number_of(const char *text)
                                      : number;
 }
 
+static const char *text_of(const struct host_options *options, const char *name)
+{
+    return strcmp(name, "python") == 0      ? options->python
+           : strcmp(name, "cpu") == 0       ? options->cpu
+           : strcmp(name, "isolation") == 0 ? options->isolation
+                                            : NULL;
+}
+
 /* Fills the plugin's configuration from its own option table. */
 static void *config_make(const struct sg_plugin *plugin, const struct host_options *options)
 {
@@ -55,8 +63,9 @@ static void *config_make(const struct sg_plugin *plugin, const struct host_optio
         {"boxes", (uint64_t)options->boxes},
     };
     for (const struct sg_option *option = plugin->options; option->name != NULL; option++) {
-        if (option->type == SG_STRING) {
-            const char *text = options->python != NULL ? options->python : option->def;
+        if (option->type == SG_STRING || option->type == SG_CHOICE) {
+            const char *given_text = text_of(options, option->name);
+            const char *text = given_text != NULL ? given_text : option->def;
             memcpy(config + option->offset, &text, sizeof text);
             continue;
         }

@@ -12,7 +12,7 @@
 
 /* The options that tests change; the others have their defaults. 0 and NULL: the default. */
 struct host_options {
-    const char *python;
+    const char *python, *cpu, *isolation;
     uint64_t memory, disk, output, results;
     int64_t inodes, processes, files, uid_base, boxes;
 };

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,6 +50,44 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
         if (!limit_lower(table[i].resource, table[i].value)) {
             box_fail(status_fd, "set RLIMIT_%s", table[i].name);
         }
+    }
+}
+
+/* ---- processors, where no control group limits their time ---- */
+
+#define PINNED_NICE 5 /* the host's own work goes first */
+
+bool box_is_pinned(const struct box_limits *limits)
+{
+    return limits->cpu_millis != 0 && (limits->groups->controls & GROUP_CPU) == 0;
+}
+
+/* As many of the broker's processors as the limit comes to, rounded up; which, is chosen at random. */
+static bool pin(const struct box_limits *limits)
+{
+    cpu_set_t all, chosen;
+    unsigned random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random ||
+        sched_getaffinity(0, sizeof all, &all) != 0) {
+        return false;
+    }
+    unsigned there = (unsigned)CPU_COUNT(&all), seen = 0;
+    uint64_t wanted = (limits->cpu_millis + 999) / 1000;
+    CPU_ZERO(&chosen);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &all) && (seen++ + random) % there < wanted) {
+            CPU_SET(cpu, &chosen);
+        }
+    }
+    int nice_now = getpriority(PRIO_PROCESS, 0); /* raised only */
+    return sched_setaffinity(0, sizeof chosen, &chosen) == 0 &&
+           setpriority(PRIO_PROCESS, 0, nice_now > PINNED_NICE ? nice_now : PINNED_NICE) == 0;
+}
+
+void box_limit_processors(const struct box_limits *limits, int status_fd)
+{
+    if (box_is_pinned(limits) && !pin(limits)) {
+        box_fail(status_fd, "keep the box to some processors (sched_setaffinity)");
     }
 }
 
