@@ -1,7 +1,7 @@
 /* What pid 1 does while the interpreter runs: it reaps, keeps the box within its memory, and ends the box when the
  * interpreter ends, when the gateway or the broker is gone, or when nobody has touched it for its life. With its end
  * the kernel ends everything that is left in the box. */
-#include "box.h"
+#include "init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +46,7 @@ static bool orders_take(struct init *init)
         if (len != (ssize_t)sizeof order || order.magic != WIRE_MAGIC) {
             return false;
         }
+        init->waits = false;
         if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {
@@ -60,8 +61,10 @@ static bool orders_take(struct init *init)
 static void look_at_memory(struct init *init, struct memory_watch *watch)
 {
     bool driver_killed = false;
-    uint64_t bytes =
-        memory_enforce(watch, init->limits->memory_bytes, init->driver, &driver_killed);
+    /* Pages of a template stay where they are until somebody writes to them: they are added to what may be used, since
+     * nobody counts which of them have been copied since. */
+    uint64_t limit = init->limits->memory_bytes + init->limits->loaded_bytes;
+    uint64_t bytes = memory_enforce(watch, limit, init->driver, &driver_killed);
     if (bytes != 0 && (driver_killed || !init->memory_told)) {
         init->memory_told = true;
         status_send(init, &(struct wire_status){.magic = WIRE_MAGIC,
@@ -111,7 +114,10 @@ void init_run(struct init *init)
                               {init->lifeline, 0, 0}}; /* only its hang-up counts */
     int pause_ms = WATCH_MS;
     for (;;) {
-        (void)poll(events, 3, pause_ms); /* interrupted or over time: all is looked at anyway */
+        /* In the pool nothing runs, and nothing is looked at until somebody comes. */
+        (void)poll(events, 3,
+                   init->waits ? -1
+                               : pause_ms); /* interrupted or over time: all is looked at anyway */
         struct signalfd_siginfo info[8];
         while (read(events[0].fd, info, sizeof info) > 0) {
         }

@@ -53,9 +53,10 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
 
 bool box_limit_driver(const struct box_limits *limits)
 {
+    /* What a template has loaded is not the box's own. */
     /* Descriptors in flight are counted by host uid and checked against the sender's own limit: pid 1 keeps a high one, so
      * that what other boxes have in flight does not keep it from reporting. */
-    return limit_lower(RLIMIT_DATA, limits->memory_bytes) &&
+    return limit_lower(RLIMIT_DATA, limits->memory_bytes + limits->loaded_data_bytes) &&
            limit_lower(RLIMIT_NOFILE, limits->files);
 }
 

@@ -1,9 +1,9 @@
 /* Starting a box: its sockets and pipes, one clone3() into all new namespaces, the id maps, the reply.
  *
- * The maps are written from outside by the broker, as root for any host uid and as an ordinary user for its own. So
- * root needs no unprivileged user namespaces, and the process that becomes pid 1 never has to be root on the host with
- * an identity that it could go back to. */
-#include "box.h"
+ * The maps are written from outside, by the broker or by a template (maps.c). So root needs no unprivileged user
+ * namespaces for boxes that are copies of the broker, and the process that becomes pid 1 never has to be root on the host
+ * with an identity that it could go back to. */
+#include "template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,17 +28,6 @@ struct plumbing {
 };
 
 #define PLUMBING_INTS (sizeof(struct plumbing) / sizeof(int))
-
-static void plumbing_clear(struct plumbing *plumbing)
-{
-    int fds[PLUMBING_INTS];
-    memcpy(fds, plumbing, sizeof fds);
-    for (size_t i = 0; i < PLUMBING_INTS; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
-    }
-}
 
 /* The step that failed, or NULL. */
 static const char *plumbing_make(struct plumbing *plumbing, uint32_t host_id)
@@ -62,43 +50,6 @@ static const char *plumbing_make(struct plumbing *plumbing, uint32_t host_id)
     return NULL;
 }
 
-static bool proc_write(pid_t pid, const char *name, const char *text)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t len = write(fd, text, strlen(text));
-    int error = errno;
-    close(fd);
-    errno = error;
-    return len == (ssize_t)strlen(text);
-}
-
-static bool write_map(pid_t pid, const char *name, uint32_t host_id)
-{
-    char line[64];
-    snprintf(line, sizeof line, "%d %u 1\n", BOX_UID, (unsigned)host_id);
-    return proc_write(pid, name, line);
-}
-
-/* The step that failed, or NULL. */
-static const char *write_maps(pid_t pid, uint32_t host_id)
-{
-    if (!proc_write(pid, "setgroups", "deny")) {
-        return "write setgroups of the user namespace";
-    }
-    if (!write_map(pid, "uid_map", host_id != 0 ? host_id : (uint32_t)geteuid())) {
-        return "write uid_map of the user namespace";
-    }
-    if (!write_map(pid, "gid_map", host_id != 0 ? host_id : (uint32_t)getegid())) {
-        return "write gid_map of the user namespace";
-    }
-    return NULL;
-}
-
 static pid_t clone_namespaces(int *ret_pidfd)
 {
     struct clone_args args = {.flags = NAMESPACES | CLONE_PIDFD,
@@ -107,67 +58,60 @@ static pid_t clone_namespaces(int *ret_pidfd)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-static bool send_with_fds(int socket_fd, const struct wire_reply *reply, const int *fds)
+/* A copy of the broker. */
+static const char *clone_broker(const struct box_maker *maker, uint32_t host_id,
+                                const struct box_fds *fds, int other_end, int64_t life_ms,
+                                pid_t *ret_pid, int *ret_pidfd)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct iovec iov = {(void *)(uintptr_t)reply, sizeof *reply};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fds != NULL) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int) * WIRE_FDS);
-        memcpy(CMSG_DATA(header), fds, sizeof(int) * WIRE_FDS);
+    *ret_pid = clone_namespaces(ret_pidfd);
+    if (*ret_pid < 0) {
+        return "create namespaces (clone3)";
     }
-    return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *reply;
+    if (*ret_pid == 0) {
+        struct box_limits limits = maker->limits;
+        int status_fd;
+        close(other_end);
+        box_enter(&limits, fds, life_ms, &status_fd);
+        box_run_driver(&limits, status_fd);
+    }
+    const struct id_map users = {BOX_UID, host_id != 0 ? host_id : (uint32_t)geteuid(), 1};
+    const struct id_map groups = {BOX_UID, host_id != 0 ? host_id : (uint32_t)getegid(), 1};
+    return maps_write(*ret_pid, &users, &groups);
 }
 
-static pid_t refuse(int reply_fd, struct plumbing *plumbing, const char *step)
+/* The gateway's ends leave the plumbing. */
+static void ends_take(struct plumbing *plumbing, struct box_ends *ret)
 {
-    struct wire_reply reply = {.magic = WIRE_MAGIC, .error = errno != 0 ? errno : EIO};
-    snprintf(reply.step, sizeof reply.step, "%s", step);
-    /* A gateway that no longer waits needs no answer. */
-    (void)send_with_fds(reply_fd, &reply, NULL);
-    plumbing_clear(plumbing);
-    return -1;
+    int *const ends[WIRE_FDS] = {&plumbing->control[0], &plumbing->status[0], &plumbing->out[0],
+                                 &plumbing->err[0], &plumbing->init};
+    for (size_t i = 0; i < WIRE_FDS; i++) {
+        ret->fds[i] = *ends[i];
+        *ends[i] = -1;
+    }
 }
 
-pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline, int64_t life_ms,
-                int reply_fd)
+const char *box_start(const struct box_maker *maker, struct template *template, uint32_t host_id,
+                      int64_t life_ms, struct box_ends *ret)
 {
     struct plumbing plumbing;
     const char *failed = plumbing_make(&plumbing, host_id);
-    if (failed != NULL) {
-        return refuse(reply_fd, &plumbing, failed);
+    *ret = (struct box_ends){.pid = -1, .fds = {-1, -1, -1, -1, -1}};
+    const struct box_fds fds = {plumbing.start[0],   maker->lifeline, plumbing.status[1],
+                                plumbing.control[1], plumbing.out[1], plumbing.err[1],
+                                maker->init};
+    if (failed == NULL) {
+        failed = template != NULL ? template_clone(template, maker, host_id, &fds, life_ms,
+                                                   &ret->pid, &plumbing.init)
+                                  : clone_broker(maker, host_id, &fds, plumbing.start[1], life_ms,
+                                                 &ret->pid, &plumbing.init);
     }
-    pid_t pid = clone_namespaces(&plumbing.init);
-    if (pid < 0) {
-        return refuse(reply_fd, &plumbing, "create namespaces (clone3)");
+    int error = errno;
+    if (failed == NULL) {
+        /* It reads the end of file in place of the byte where this was not reached, and leaves. */
+        (void)!write(plumbing.start[1], "g", 1);
+        ends_take(&plumbing, ret);
     }
-    if (pid == 0) {
-        close(plumbing.start[1]);
-        const struct box_fds fds = {plumbing.start[0],   lifeline,        plumbing.status[1],
-                                    plumbing.control[1], plumbing.out[1], plumbing.err[1]};
-        box_enter(limits, &fds, life_ms);
-    }
-    failed = write_maps(pid, host_id);
-    if (failed != NULL) {
-        /* It reads the end of file in place of the byte and leaves; the main loop reaps it and frees the slot. */
-        (void)refuse(reply_fd, &plumbing, failed);
-        return pid;
-    }
-    struct wire_reply reply = {.magic = WIRE_MAGIC};
-    const int fds[WIRE_FDS] = {plumbing.control[0], plumbing.status[0], plumbing.out[0],
-                               plumbing.err[0], plumbing.init};
-    /* If the reply cannot be sent, the status socket's other end closes with it and the box ends. */
-    (void)send_with_fds(reply_fd, &reply, fds);
-    (void)!write(plumbing.start[1], "g", 1);
-    plumbing_clear(&plumbing);
-    return pid;
+    fds_close((int *)&plumbing, PLUMBING_INTS);
+    errno = error;
+    return failed;
 }
