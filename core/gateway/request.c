@@ -52,11 +52,31 @@ static void request_heed_client_timeout(struct request *r)
     fiber_set_deadline(fiber_self(), r->deadline);
 }
 
+/* What instances of plugins say about themselves on this machine. They were checked as JSON when they were opened. */
+static void put_words(const struct config *config, struct buf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < config->instances_count; i++) {
+        const struct instance *instance = config->instances[i];
+        if (instance->about != NULL) {
+            (void)buf_puts(out, count++ == 0 ? ",\"plugins\":{" : ",");
+            (void)buf_put_json(out, str_of(instance->name));
+            (void)buf_printf(out, ":%s", instance->about); /* overflow shows in the buffer */
+        }
+    }
+    (void)buf_puts(out, count > 0 ? "}" : "");
+}
+
 static int health_answer(struct request *r, struct sg_error *err)
 {
+    BUF_CLEANUP struct buf body = {0};
     bool ready = r->route.kind == ROUTE_LIVE || !atomic_load(&r->gateway->is_draining);
-    struct str body = ready ? STR("{\"status\":\"ok\"}\n") : STR("{\"status\":\"draining\"}\n");
-    return answer_json(r, ready ? 200 : 503, body, err);
+    (void)buf_printf(&body, "{\"status\":\"%s\"", ready ? "ok" : "draining");
+    if (r->route.kind == ROUTE_READY) {
+        put_words(r->gateway->config, &body);
+    }
+    (void)buf_puts(&body, "}\n"); /* overflow shows in the buffer */
+    return answer_json(r, ready ? 200 : 503, (struct str){body.data, body.len}, err);
 }
 
 /* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */

@@ -32,6 +32,7 @@ struct instance {
     void *self;            /* what open() gave */
     const void *config;
     const char *libexec_dir; /* for sg->libexec_dir() */
+    char *about; /* from open to close: the status that open() emitted, a JSON object; NULL: none */
     bool is_open;
     _Atomic uint64_t *abandoned; /* calls that were; from open to close, NULL: not counted */
 };

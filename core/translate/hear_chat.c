@@ -27,6 +27,7 @@ struct hearing {
     bool has_begun, is_over, has_reason, has_text;
     struct heard_call calls[CALLS_MAX];
     size_t calls_count;
+    size_t kept; /* of ids and names */
     enum said_stop stop;
     struct said_usage usage;
 };
@@ -190,6 +191,7 @@ static void call_grow(struct hearing *h, struct heard_call *call, const struct p
     call->is_custom = call->is_custom || piece->is_custom;
     if (call->id.len == 0 && piece->id.len > 0) {
         call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
+        h->kept += piece->id.len;
     }
     if (piece->name.len > 0 && len <= NAME_BYTES_MAX && !str_eq(call->name, piece->name)) {
         char *name = check_alloc(arena_alloc(h->arena, len));
@@ -198,6 +200,7 @@ static void call_grow(struct hearing *h, struct heard_call *call, const struct p
         }
         memcpy(name + call->name.len, piece->name.data, piece->name.len);
         call->name = (struct str){name, len};
+        h->kept += len;
     }
 }
 
@@ -490,4 +493,9 @@ static int hear_end(void *hearing, struct sg_error *err)
                                      "The upstream's stream ended before its answer was whole");
 }
 
-const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_end};
+static size_t hear_kept(const void *hearing)
+{
+    return ((const struct hearing *)hearing)->kept;
+}
+
+const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_end, hear_kept};

@@ -8,6 +8,7 @@
 #define LOCAL_BOX_H
 
 #include "../wire.h"
+#include "cgroup.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +30,8 @@ struct box_limits {
     uint64_t pool;      /* boxes kept ready */
     uint32_t uid_base;  /* root only: host uid of slot 0 */
     uint32_t boxes_max;
+    uint64_t cpu_millis;           /* thousandths of a processor; 0: no limit */
+    uint32_t group_controls;       /* what control groups do: enum group_control */
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
@@ -51,8 +54,8 @@ struct box_fds {
     int status;            /* to the gateway */
     int control, out, err; /* the interpreter's */
     int init;              /* the program that pid 1 becomes */
+    struct box_group group;
 };
-#define BOX_FDS_COUNT (sizeof(struct box_fds) / sizeof(int))
 
 /* The gateway's ends of a box. */
 struct box_ends {
@@ -70,6 +73,9 @@ void box_fail(int status_fd, const char *format, ...)
 
 /* ---- maps.c ---- */
 
+/* A file of /proc/PID. False with errno. */
+bool proc_write(pid_t, const char *name, const char *text);
+
 struct id_map {
     uint32_t inside, outside, count;
 };
@@ -78,11 +84,15 @@ const char *maps_write(pid_t, const struct id_map *users, const struct id_map *g
 
 /* ---- fds.c ---- */
 
-#define PACKET_FDS_MAX 8
+#define PACKET_FDS_MAX 12
 bool packet_send(int socket_fd, const void *packet, size_t len, const int *fds, size_t count);
 /* Up to `count` descriptors come along; the others of `fds` are -1. As recvmsg() otherwise. */
 ssize_t packet_receive(int socket_fd, void *packet, size_t size, int *fds, size_t count, int flags);
 void fds_close(int *fds, size_t count); /* those that are open; -1 then */
+/* All of them, and how many are to be kept in the box; those that are not there are -1. */
+#define BOX_FDS_MAX 11
+#define BOX_FDS_KEPT 10
+void box_fds_list(struct box_fds *, int *ret_fds[BOX_FDS_MAX]);
 
 /* ---- privileges.c ---- */
 
@@ -101,18 +111,24 @@ int program_template(void);
 
 /* ---- spawn.c ---- */
 
-struct template;
+struct box_template;
 
 /* What all boxes of a broker are made with. */
 struct box_maker {
     struct box_limits limits;
+    struct groups *groups;
     int lifeline, init;
 };
+/* A box's cgroup namespace comes later, when it is in its group. */
+#define BOX_NAMESPACES \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define OOM_SCORE \
+    "500" /* of -1000 to 1000: boxes go first where memory runs short on the whole host */
 
 /* Starts a box with host uid and gid `host_id` (0: the broker's own), as a copy of the template, or of the broker where
  * that is NULL. life_ms 0: it waits until it is touched. The step that failed, with errno, or NULL; ret->pid > 0 also
  * after a failure if there is a process to be reaped, but no descriptors. */
-const char *box_start(const struct box_maker *, struct template *, uint32_t host_id,
+const char *box_start(const struct box_maker *, struct box_template *, uint32_t host_id,
                       int64_t life_ms, struct box_ends *ret);
 
 /* ---- compile.c ---- */
@@ -127,9 +143,10 @@ void box_compile(struct box_maker *, uint32_t host_id);
  * belong, and only `fds->status` besides. */
 void box_enter(struct box_limits *, const struct box_fds *given, int64_t life_ms,
                int *ret_status_fd);
-/* Moves descriptors to BOX_KEPT_FD and up, in their order, and closes everything else but 0, 1 and 2. */
+/* Moves descriptors to BOX_KEPT_FD and up, in their order, and closes everything else but 0, 1 and 2. `status` is one of
+ * them. */
 #define BOX_KEPT_FD 100 /* far above what is open */
-void box_keep_only(int *fds, size_t count, int status_fd);
+void box_keep_only(int *const *fds, size_t count, const int *status);
 void box_wait_for_start(int start_fd);
 void box_use_null_device(int status_fd);
 /* Runs the interpreter, which waits for cells. */
@@ -149,6 +166,11 @@ void template_make_root(const struct box_limits *, int status_fd);
 
 /* ---- limits.c ---- */
 
+/* Whether the processor time is limited by keeping the box to some processors, for want of a control group. */
+bool box_is_pinned(const struct box_limits *);
+void box_limit_processors(const struct box_limits *, int status_fd);
+/* One process at a time that serves a file with the rights of the box (worker.c). */
+#define WORKERS_MAX 1
 void box_set_limits(const struct box_limits *, int status_fd);
 void box_drop_privileges(int status_fd);
 /* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */

@@ -23,7 +23,7 @@ struct pool {
 };
 
 struct templates {
-    struct template current, next;
+    struct box_template current, next;
     uint64_t current_number, next_number, numbers; /* of their starts; 0: none */
     int64_t try_at;                                /* no start before */
     int64_t look_at;                               /* no look at the packages before */
@@ -32,6 +32,7 @@ struct templates {
 
 struct broker {
     struct box_maker maker;
+    struct groups groups;
     int lifeline[2]; /* the reading end goes to every box; hangs up when this process ends */
     int signals;
     struct templates templates;
@@ -46,7 +47,7 @@ struct broker {
 /* ---- main.c ---- */
 
 /* A box in a free slot. NULL, or the step that failed, with errno; EUSERS without a free slot. */
-const char *broker_start_box(struct broker *, struct template *, int64_t life_ms,
+const char *broker_start_box(struct broker *, struct box_template *, int64_t life_ms,
                              struct box_ends *ret);
 /* Told once, until there is something else to tell. */
 void broker_note(struct broker *, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -54,7 +55,7 @@ void broker_note(struct broker *, const char *format, ...) __attribute__((format
 /* ---- templates.c ---- */
 
 /* The one that boxes are made of now, or NULL; *ret_number is 0 then. */
-struct template *templates_pick(struct broker *, uint64_t *ret_number);
+struct box_template *templates_pick(struct broker *, uint64_t *ret_number);
 /* Starts what is to be started. When to be called again; INT64_MAX: after something has happened. */
 int64_t templates_upkeep(struct broker *);
 /* Something has come from one of them. */

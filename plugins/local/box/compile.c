@@ -96,5 +96,6 @@ void box_compile(struct box_maker *maker, uint32_t host_id)
         kill(ends.pid, SIGKILL);
         while (waitpid(ends.pid, NULL, 0) < 0 && errno == EINTR) {
         }
+        groups_reaped(maker->groups, ends.pid);
     }
 }

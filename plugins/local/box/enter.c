@@ -1,6 +1,7 @@
 /* Pid 1 of a box, from its first instruction to the start of the interpreter. The order matters:
  *
- *   identity, session, host name, loopback     needs the capabilities of the new user namespace
+ *   cgroup namespace, identity, session,
+ *   host name, loopback                        needs the capabilities of the new user namespace
  *   mounts, new root                           likewise
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,19 +24,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-void box_keep_only(int *fds, size_t count, int status_fd)
+void box_keep_only(int *const *fds, size_t count, const int *status)
 {
     int first = BOX_KEPT_FD, after = BOX_KEPT_FD + (int)count;
     for (int i = 0; i < (int)count; i++) {
-        if (fcntl(fds[i], F_DUPFD_CLOEXEC, first) != first + i) {
-            box_fail(status_fd, "arrange descriptors");
+        if (*fds[i] >= 0 && dup3(*fds[i], first + i, O_CLOEXEC) < 0) {
+            box_fail(*status, "arrange descriptors");
         }
-        status_fd = fds[i] == status_fd ? first + i : status_fd;
-        fds[i] = first + i;
+        *fds[i] = *fds[i] >= 0 ? first + i : -1;
     }
     if (syscall(SYS_close_range, 3, first - 1, 0) != 0 ||
         syscall(SYS_close_range, after, ~0u, 0) != 0) {
-        box_fail(status_fd, "close foreign descriptors (close_range)");
+        box_fail(*status, "close foreign descriptors (close_range)");
     }
 }
 
@@ -62,6 +63,14 @@ static void take_name(const struct box_limits *limits)
     memset(limits->arguments, 0, limits->arguments_len);
     size_t len = limits->arguments_len < sizeof name ? limits->arguments_len : sizeof name;
     memcpy(limits->arguments, name, len);
+}
+
+/* Only now, so that its root is the group that the box has been put into: nothing above is seen. */
+static void leave_groups_of_the_host(int status_fd)
+{
+    if (unshare(CLONE_NEWCGROUP) != 0) {
+        box_fail(status_fd, "create a cgroup namespace (unshare)");
+    }
 }
 
 static void take_identity(int status_fd)
@@ -128,17 +137,21 @@ void box_enter(struct box_limits *limits, const struct box_fds *given, int64_t l
                int *ret_status_fd)
 {
     struct box_fds fds = *given;
+    int *list[BOX_FDS_MAX];
     sigset_t all;
     sigfillset(&all); /* no end of the interpreter is missed; it gets them back itself */
     sigprocmask(SIG_BLOCK, &all, NULL);
-    box_keep_only((int *)&fds, BOX_FDS_COUNT, fds.status);
+    box_fds_list(&fds, list);
+    box_keep_only(list, BOX_FDS_KEPT, &fds.status);
     box_wait_for_start(fds.start);
     umask(022);
     take_name(limits);
+    leave_groups_of_the_host(fds.status);
     take_identity(fds.status);
     raise_loopback(fds.status);
     box_make_root(limits, fds.status);
     box_use_null_device(fds.status);
+    box_limit_processors(limits, fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
     box_set_filter(limits, fds.status);

@@ -57,3 +57,12 @@ void fds_close(int *fds, size_t count)
         }
     }
 }
+
+void box_fds_list(struct box_fds *fds, int *ret_fds[BOX_FDS_MAX])
+{
+    int *const list[BOX_FDS_MAX] = {&fds->start,        &fds->lifeline,     &fds->status,
+                                    &fds->control,      &fds->out,          &fds->err,
+                                    &fds->init,         &fds->group.events, &fds->group.work,
+                                    &fds->group.freeze, &fds->group.into};
+    memcpy(ret_fds, list, sizeof list);
+}

@@ -5,7 +5,15 @@
 #include "box.h"
 
 /* The descriptors that it is born with. */
-enum init_fd { INIT_FD_CONFIG = 3, INIT_FD_STATUS, INIT_FD_LIFELINE, INIT_FD_GO, INIT_FDS_END };
+enum init_fd {
+    INIT_FD_CONFIG = 3,
+    INIT_FD_STATUS,
+    INIT_FD_LIFELINE,
+    INIT_FD_GO,
+    INIT_FD_EVENTS, /* of the box's group, if it has one */
+    INIT_FD_FREEZE,
+    INIT_FDS_END
+};
 
 /* What it reads first, from INIT_FD_CONFIG. */
 struct init_config {
@@ -20,17 +28,32 @@ struct init {
     const struct box_limits *limits;
     int status, lifeline;
     pid_t driver;
+    struct box_group group;
     int64_t life_until; /* monotonic ms */
-    bool waits;         /* in the pool: there is nothing to watch */
-    bool busy;          /* code runs, as far as the gateway knows */
-    bool memory_told;   /* since the last run began */
+    int64_t freeze_at;  /* likewise; INT64_MAX: not */
+    bool frozen;
+    bool waits;       /* in the pool: there is nothing to watch */
+    bool busy;        /* code runs, as far as the gateway knows */
+    bool memory_told; /* since the last run began */
+    pid_t worker;     /* that serves a file; 0: none */
+    int worker_socket; /* its own, too: with the closing of both the gateway sees that it is reaped */
+    int64_t worker_until;
 };
 void init_run(struct init *) __attribute__((noreturn));
+
+/* worker.c: one process at a time that serves a file with the rights of the box; see wire.h. */
+
+/* Takes the socket. A worker that is left over from an earlier request is ended. */
+void worker_start(struct init *, int socket_fd);
+/* Whether this process that has ended was the worker. */
+bool worker_reap(struct init *, pid_t);
+void worker_end_if_late(struct init *);
 
 /* memory.c: one look at the memory of all processes of the box but pid 1. */
 #define WATCH_PIDS_MAX 4200
 struct memory_watch {
     int proc_fd;
+    pid_t worker; /* not looked at: it is pid 1's, and hides what it maps */
     size_t count;
     int32_t pids[WATCH_PIDS_MAX];
     int64_t cpu_ns[WATCH_PIDS_MAX];

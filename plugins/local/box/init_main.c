@@ -9,6 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Closed over an exec, of which there is none: a second line of defence. -1 where it is not there. */
+static int take_fd(int fd)
+{
+    return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
+}
+
 static void report_ready(pid_t driver)
 {
     struct wire_status status = {.magic = WIRE_MAGIC, .kind = WIRE_READY};
@@ -26,8 +32,8 @@ int main(void)
 {
     static struct init_config config;
     prctl(PR_SET_NAME, "box-init", 0, 0, 0);
-    for (int fd = INIT_FD_CONFIG; fd < INIT_FDS_END; fd++) {
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* it runs nothing itself; a second line of defence */
+    for (int fd = INIT_FD_CONFIG; fd <= INIT_FD_GO; fd++) {
+        (void)take_fd(fd);
     }
     if (read(INIT_FD_CONFIG, &config, sizeof config) != (ssize_t)sizeof config ||
         config.magic != WIRE_MAGIC) {
@@ -46,6 +52,12 @@ int main(void)
                         .status = INIT_FD_STATUS,
                         .lifeline = INIT_FD_LIFELINE,
                         .driver = config.driver,
+                        .group = {.index = -1,
+                                  .into = -1,
+                                  .work = -1,
+                                  .freeze = take_fd(INIT_FD_FREEZE),
+                                  .events = take_fd(INIT_FD_EVENTS)},
+                        .freeze_at = INT64_MAX,
                         .life_until = config.life_ms == 0 ? INT64_MAX : now_ms() + config.life_ms,
                         .waits = config.life_ms == 0,
                         .busy = true};

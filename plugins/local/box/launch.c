@@ -26,6 +26,9 @@ static void driver_settle(const struct box_limits *limits, const struct box_fds 
     sigset_t none;
     sigemptyset(&none);
     /* Dumpable, whatever pid 1 was, for /proc/self. */
+    if (!group_enter_work(&fds->group)) {
+        box_fail(fds->status, "join the control group of a box");
+    }
     if (setsid() < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0 || dup2(fds->out, 1) != 1 ||
         dup2(fds->err, 2) != 2 || dup2(fds->control, DRIVER_CONTROL_FD) != DRIVER_CONTROL_FD ||
         chdir("/home/user") != 0 || !box_limit_driver(limits) ||
@@ -34,11 +37,12 @@ static void driver_settle(const struct box_limits *limits, const struct box_fds 
     }
 }
 
-/* Onto their numbers in the new program, which they reach because dup2() leaves them open over an exec. */
+/* Onto their numbers in the new program, which they reach because dup2() leaves them open over an exec. What is not there
+ * leaves its number free. */
 static bool arrange(const int from[INIT_FDS_END])
 {
     for (int fd = INIT_FD_CONFIG; fd < INIT_FDS_END; fd++) {
-        if (dup2(from[fd], fd) != fd) {
+        if (from[fd] < 0 ? close(fd) != 0 && errno != EBADF : dup2(from[fd], fd) != fd) {
             return false;
         }
     }
@@ -62,6 +66,8 @@ static _Noreturn void become_init(const struct box_limits *limits, const struct 
     from[INIT_FD_CONFIG] = fcntl(ends[0], F_DUPFD_CLOEXEC, BOX_KEPT_FD);
     from[INIT_FD_STATUS] = fds->status;
     from[INIT_FD_LIFELINE] = fds->lifeline;
+    from[INIT_FD_EVENTS] = fds->group.events;
+    from[INIT_FD_FREEZE] = fds->group.freeze;
     from[INIT_FD_GO] = fcntl(go_fd, F_DUPFD_CLOEXEC, BOX_KEPT_FD);
     if (arrange(from)) {
         syscall(SYS_execveat, fds->init, "", argv, envp, AT_EMPTY_PATH);

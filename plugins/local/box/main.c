@@ -62,6 +62,7 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
         {"processes", &limits->processes, NULL}, {"files", &limits->files, NULL},
         {"uid_base", &uid_base, NULL},           {"boxes", &boxes, NULL},
         {"pool", &limits->pool, NULL},           {"preload", NULL, &limits->preload},
+        {"cpu", &limits->cpu_millis, NULL},
     };
     unsigned seen = 0;
     for (int i = 1; i < argc; i++) {
@@ -118,6 +119,7 @@ static void slots_reap(struct broker *broker)
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
         templates_reaped(broker, pid);
+        groups_reaped(&broker->groups, pid);
         for (uint32_t slot = 0; slot < broker->maker.limits.boxes_max; slot++) {
             if (broker->slots[slot] == pid) {
                 broker->slots[slot] = 0;
@@ -132,7 +134,7 @@ static uint32_t host_id_of(const struct broker *broker, int slot)
     return geteuid() == 0 ? broker->maker.limits.uid_base + (uint32_t)slot : 0;
 }
 
-const char *broker_start_box(struct broker *broker, struct template *template, int64_t life_ms,
+const char *broker_start_box(struct broker *broker, struct box_template *template, int64_t life_ms,
                              struct box_ends *ret)
 {
     slots_reap(broker);
@@ -173,8 +175,8 @@ static void reply(struct broker *broker, int reply_fd, const char *failed, struc
     if (failed == NULL) { /* else that is the news */
         memcpy(reply.note, broker->note, sizeof reply.note);
     }
-    if (packet_send(reply_fd, &reply, sizeof reply, ends->fds, failed == NULL ? WIRE_FDS : 0) &&
-        failed == NULL) {
+    size_t count = failed != NULL ? 0 : ends->fds[WIRE_FD_EVENTS] >= 0 ? WIRE_FDS : WIRE_FD_EVENTS;
+    if (packet_send(reply_fd, &reply, sizeof reply, ends->fds, count) && failed == NULL) {
         broker->note[0] = '\0';
     }
     fds_close(ends->fds, WIRE_FDS);
@@ -189,7 +191,7 @@ static const char *find_box(struct broker *broker, int64_t life_ms, struct box_e
     if (pool_take(broker, life_ms, is_full, ret)) {
         return NULL;
     }
-    struct template *template = templates_pick(broker, &number);
+    struct box_template *template = templates_pick(broker, &number);
     if (template != NULL) {
         failed = broker_start_box(broker, template, life_ms, ret);
         if (failed == NULL || errno == EUSERS) {
@@ -270,6 +272,32 @@ static void broker_prepare(struct broker *broker)
     }
 }
 
+static void hello_send(const struct broker *broker)
+{
+    struct wire_hello hello = {.magic = WIRE_MAGIC,
+                               .is_root = geteuid() == 0,
+                               .controls = broker->groups.controls,
+                               .groups_version = (uint32_t)broker->groups.version};
+    snprintf(hello.missing, sizeof hello.missing, "%s", broker->groups.missing);
+    /* A gateway that no longer waits is seen by the end of its socket. */
+    (void)send(WIRE_BROKER_FD, &hello, sizeof hello, MSG_NOSIGNAL);
+}
+
+/* Memory that the kernel uses for a box, tables and buffers, and pid 1 itself, comes on top: a box that is full shall get a
+ * MemoryError, or an error of its disk, rather than be killed. */
+#define KERNEL_BYTES ((uint64_t)16 << 20)
+
+static void groups_prepare(struct broker *broker)
+{
+    struct box_limits *limits = &broker->maker.limits;
+    const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
+                                       .processes = limits->processes + 1, /* and pid 1 */
+                                       .cpu_millis = limits->cpu_millis};
+    groups_start(&broker->groups, &group);
+    broker->maker.groups = &broker->groups;
+    limits->group_controls = broker->groups.controls;
+}
+
 /* The gateway is gone, or done. All boxes end with the lifeline; they are waited for, so that nothing is left when this
  * process is: as pid 1 of a container the gateway would inherit them. */
 static void end_all(struct broker *broker)
@@ -279,12 +307,16 @@ static void end_all(struct broker *broker)
     alarm(END_SECONDS); /* a box that does not end is not waited for */
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
     }
+    groups_end(&broker->groups);
 }
 
 static int64_t upkeep(struct broker *broker)
 {
     int64_t templates = templates_upkeep(broker), pool = pool_upkeep(broker);
-    return templates < pool ? templates : pool;
+    int groups_ms = groups_tend(&broker->groups);
+    int64_t groups = groups_ms < 0 ? INT64_MAX : now_ms() + groups_ms;
+    int64_t next = templates < pool ? templates : pool;
+    return groups < next ? groups : next;
 }
 
 static int pause_until(int64_t until)
@@ -331,6 +363,8 @@ int main(int argc, char **argv)
     static struct broker broker;
     limits_read(&broker.maker.limits, argc, argv);
     broker_prepare(&broker);
+    groups_prepare(&broker);
+    hello_send(&broker);
     box_compile(&broker.maker, host_id_of(&broker, 0));
     for (bool open = true; open;) {
         bool asked = false;

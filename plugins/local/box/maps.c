@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool proc_write(pid_t pid, const char *name, const char *text)
+bool proc_write(pid_t pid, const char *name, const char *text)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);

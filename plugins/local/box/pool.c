@@ -62,7 +62,7 @@ void pool_disturb(struct broker *broker)
     broker->pool.quiet_at = now_ms() + QUIET_MS;
 }
 
-static bool add(struct broker *broker, struct template *template, uint64_t number)
+static bool add(struct broker *broker, struct box_template *template, uint64_t number)
 {
     struct pool *pool = &broker->pool;
     struct ready_box *box = &pool->boxes[pool->count];
@@ -116,7 +116,7 @@ int64_t pool_upkeep(struct broker *broker)
 {
     struct pool *pool = &broker->pool;
     uint64_t number = 0;
-    struct template *template = templates_pick(broker, &number);
+    struct box_template *template = templates_pick(broker, &number);
     bool is_full = broker->slots_used >= broker->maker.limits.boxes_max;
     if (proof_is_wanted(broker)) {
         /* Nobody gets a box of it before that. */

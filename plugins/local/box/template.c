@@ -22,7 +22,7 @@
 
 /* ---- its start ---- */
 
-static const char *start_process(struct template *template, const struct box_maker *maker,
+static const char *start_process(struct box_template *template, const struct box_maker *maker,
                                  int socket_end, int library, int start[2])
 {
     struct clone_args args = {.flags = TEMPLATE_NAMESPACES, .exit_signal = SIGCHLD};
@@ -38,17 +38,22 @@ static const char *start_process(struct template *template, const struct box_mak
     template->pid = pid;
     const struct id_map users = template_map(&maker->limits, false);
     const struct id_map groups = template_map(&maker->limits, true);
-    const char *failed = maps_write(pid, &users, &groups);
+    /* All its copies have it from there. */
+    const char *failed = proc_write(pid, "oom_score_adj", OOM_SCORE)
+                             ? maps_write(pid, &users, &groups)
+                             : "make a template the first to be killed where the host lacks memory "
+                               "(oom_score_adj)";
     if (failed == NULL && write(start[1], "g", 1) != 1) {
         failed = "let a template go";
     }
     return failed;
 }
 
-bool template_start(struct template *template, const struct box_maker *maker, const char **ret_step)
+bool template_start(struct box_template *template, const struct box_maker *maker,
+                    const char **ret_step)
 {
     int ends[2] = {-1, -1}, start[2] = {-1, -1}, library = program_template();
-    *template = (struct template){.state = TEMPLATE_STARTING, .socket = -1, .since = now_ms()};
+    *template = (struct box_template){.state = TEMPLATE_STARTING, .socket = -1, .since = now_ms()};
     *ret_step = "make a template's descriptors";
     if (library >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
         pipe2(start, O_CLOEXEC) == 0) {
@@ -65,7 +70,7 @@ bool template_start(struct template *template, const struct box_maker *maker, co
     return *ret_step == NULL;
 }
 
-void template_leave(struct template *template)
+void template_leave(struct box_template *template)
 {
     fds_close(&template->socket, 1);
     template->state = TEMPLATE_NONE;
@@ -82,7 +87,7 @@ static const char *failure_text(const struct wire_status *status)
     return text;
 }
 
-const char *template_hear(struct template *template, char *note, size_t size)
+const char *template_hear(struct box_template *template, char *note, size_t size)
 {
     static union {
         char text[TEMPLATE_PACKET_MAX];
@@ -126,7 +131,7 @@ static bool is_unchanged(const char *line)
            mtime == (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
-bool template_is_outdated(const struct template *template)
+bool template_is_outdated(const struct box_template *template)
 {
     char lines[TEMPLATE_PACKET_MAX];
     memcpy(lines, template->folders, template->folders_len);
@@ -159,39 +164,48 @@ static pid_t child_of(int pidfd)
     return line == NULL ? -1 : (pid_t)strtol(line + 5, NULL, 10);
 }
 
-static const char *answer_take(const struct template *template, pid_t *ret_pid, int *ret_pidfd)
+static const char *answer_take(const struct box_template *template, struct box_birth *ret)
 {
     static struct template_answer answer;
     struct pollfd event = {.fd = template->socket, .events = POLLIN};
-    *ret_pid = -1;
-    *ret_pidfd = -1;
     if (poll(&event, 1, CLONE_MS) != 1) {
         errno = ETIMEDOUT;
         return "copy the template";
     }
     ssize_t len =
-        packet_receive(template->socket, &answer, sizeof answer, ret_pidfd, 1, MSG_DONTWAIT);
+        packet_receive(template->socket, &answer, sizeof answer, &ret->pidfd, 1, MSG_DONTWAIT);
     if (len != (ssize_t)sizeof answer || answer.magic != WIRE_MAGIC) {
         errno = EPIPE;
         return "copy the template";
     }
-    *ret_pid = child_of(*ret_pidfd);
-    answer.error = answer.error == 0 && *ret_pid <= 0 ? ESRCH : answer.error;
+    ret->pid = child_of(ret->pidfd);
+    ret->is_in_group = answer.is_in_group != 0;
+    answer.error = answer.error == 0 && ret->pid <= 0 ? ESRCH : answer.error;
     answer.step[sizeof answer.step - 1] = '\0';
     errno = answer.error;
     return answer.error != 0 ? answer.step : NULL;
 }
 
-const char *template_clone(struct template *template, const struct box_maker *maker,
-                           uint32_t host_id, const struct box_fds *fds, int64_t life_ms,
-                           pid_t *ret_pid, int *ret_pidfd)
+const char *template_clone(struct box_template *template, const struct box_maker *maker,
+                           uint32_t host_id, const struct box_fds *given, int64_t life_ms,
+                           struct box_birth *ret)
 {
     const struct box_limits *limits = &maker->limits;
     uint32_t outside = limits->uid_is_shared ? BOX_UID : 1 + host_id - limits->uid_base;
-    const struct template_ask ask = {
+    struct template_ask ask = {
         .magic = WIRE_MAGIC, .map = {BOX_UID, outside, 1}, .life_ms = life_ms, .limits = *limits};
-    if (!packet_send(template->socket, &ask, sizeof ask, (const int *)fds, BOX_FDS_COUNT)) {
+    struct box_fds fds = *given;
+    int *list[BOX_FDS_MAX], sent[BOX_FDS_MAX];
+    size_t count = 0;
+    box_fds_list(&fds, list);
+    for (unsigned i = 0; i < BOX_FDS_MAX; i++) {
+        if (*list[i] >= 0) {
+            ask.fds |= 1u << i;
+            sent[count++] = *list[i];
+        }
+    }
+    if (!packet_send(template->socket, &ask, sizeof ask, sent, count)) {
         return "ask the template for a copy";
     }
-    return answer_take(template, ret_pid, ret_pidfd);
+    return answer_take(template, ret);
 }

@@ -23,9 +23,10 @@
 #define TEMPLATE_SAYS_CANNOT 'C'  /* why; it ends */
 #define TEMPLATE_PACKET_MAX 8192
 
-/* One box, with the descriptors of a struct box_fds in its order. */
+/* One box, with the descriptors of box_fds_list() that are there. */
 struct template_ask {
     uint32_t magic;
+    uint32_t fds;      /* which are: bits */
     struct id_map map; /* of uids and gids alike, as the template's own namespace numbers them */
     int64_t life_ms;
     struct box_limits limits;
@@ -34,16 +35,23 @@ struct template_ask {
 /* With the pidfd of pid 1 where there is one; it ends if its start byte does not come. */
 struct template_answer {
     uint32_t magic;
-    int32_t error; /* errno of the step, or 0 */
+    int32_t error;        /* errno of the step, or 0 */
+    uint32_t is_in_group; /* of v2: it was born there */
     char step[WIRE_STEP_BYTES];
+};
+
+/* A pid 1 that has been made; -1 where it has not. */
+struct box_birth {
+    pid_t pid;
+    int pidfd;
+    bool is_in_group; /* of v2 */
 };
 
 /* ---- template.c: one of them, in the broker ---- */
 
 enum template_state { TEMPLATE_NONE, TEMPLATE_STARTING, TEMPLATE_READY };
 
-struct template
-{
+struct box_template {
     enum template_state state;
     pid_t pid;
     int socket;    /* -1 without one */
@@ -53,18 +61,18 @@ struct template
 };
 
 /* Starts it; it gets ready in its own time. False with errno and the step. */
-bool template_start(struct template *, const struct box_maker *, const char **ret_step);
+bool template_start(struct box_template *, const struct box_maker *, const char **ret_step);
 /* Takes what it has said. A text of why it cannot go on, which ends it, or NULL. ret_note: what it says when it gets
  * ready. */
-const char *template_hear(struct template *, char *note, size_t size);
+const char *template_hear(struct box_template *, char *note, size_t size);
 /* Whether packages or the interpreter are others than when it was started. */
-bool template_is_outdated(const struct template *);
+bool template_is_outdated(const struct box_template *);
 /* Lets it go: it ends, boxes stay. The process is reaped by the main loop. */
-void template_leave(struct template *);
-/* A box as a copy of it: pid and pidfd of its pid 1, whose id maps are written. NULL, or the step that failed, with errno;
- * then *ret_pid may be one to be reaped. */
-const char *template_clone(struct template *, const struct box_maker *, uint32_t host_id,
-                           const struct box_fds *, int64_t life_ms, pid_t *ret_pid, int *ret_pidfd);
+void template_leave(struct box_template *);
+/* A box as a copy of it, whose id maps are written. NULL, or the step that failed, with errno; then ret->pid may be one to
+ * be reaped. */
+const char *template_clone(struct box_template *, const struct box_maker *, uint32_t host_id,
+                           const struct box_fds *, int64_t life_ms, struct box_birth *ret);
 
 /* ---- template_enter.c: the process that becomes one ---- */
 

@@ -14,10 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAMESPACES                                                                             \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
-     CLONE_NEWCGROUP)
-
 /* What this process has, which a copy of it shares: in pages of its own in memory, and as RLIMIT_DATA counts. */
 static void measure_loaded(struct box_limits *limits)
 {
@@ -35,19 +31,33 @@ static void measure_loaded(struct box_limits *limits)
     fclose(file);
 }
 
-/* The broker's child, as every box is: it reaps it, also when this template has ended. */
-static pid_t clone_box(int *ret_pidfd)
+/* The broker's child, as every box is: it reaps it, also when this template has ended. Born in its group where that is v2's
+ * and this process may do so; else the broker puts it there. */
+static pid_t clone_box(int into, struct box_birth *birth)
 {
-    struct clone_args args = {.flags = NAMESPACES | CLONE_PIDFD | CLONE_PARENT,
-                              .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
+    struct clone_args args = {.flags = BOX_NAMESPACES | CLONE_PIDFD | CLONE_PARENT,
+                              .pidfd = (uint64_t)(uintptr_t)&birth->pidfd};
+    if (into >= 0) {
+        struct clone_args born = args;
+        born.flags |= CLONE_INTO_CGROUP;
+        born.cgroup = (uint64_t)into;
+        birth->is_in_group = true;
+        pid_t pid = (pid_t)syscall(SYS_clone3, &born, sizeof born);
+        if (pid >= 0 || errno != EACCES) {
+            return pid;
+        }
+        birth->is_in_group = false;
+    }
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-static void answer(int socket_fd, const char *failed, int pidfd)
+static void answer(int socket_fd, const char *failed, const struct box_birth *birth)
 {
-    struct template_answer answer = {.magic = WIRE_MAGIC, .error = failed == NULL ? 0 : errno};
+    struct template_answer answer = {.magic = WIRE_MAGIC,
+                                     .error = failed == NULL ? 0 : errno,
+                                     .is_in_group = birth->is_in_group};
     snprintf(answer.step, sizeof answer.step, "%s", failed == NULL ? "" : failed);
-    if (!packet_send(socket_fd, &answer, sizeof answer, &pidfd, pidfd >= 0 ? 1 : 0)) {
+    if (!packet_send(socket_fd, &answer, sizeof answer, &birth->pidfd, birth->pidfd >= 0)) {
         _exit(0); /* the broker is gone */
     }
 }
@@ -56,26 +66,46 @@ static void answer(int socket_fd, const char *failed, int pidfd)
 static bool serve(int socket_fd, const struct template_ask *ask, const struct box_fds *fds,
                   struct box_limits *limits)
 {
-    int pidfd = -1, status_fd;
-    pid_t pid = clone_box(&pidfd);
-    if (pid == 0) {
+    struct box_birth birth = {.pid = -1, .pidfd = -1};
+    int status_fd;
+    birth.pid = clone_box(fds->group.into, &birth);
+    if (birth.pid == 0) {
         box_enter(limits, fds, ask->life_ms, &status_fd);
         return true;
     }
     const char *failed =
-        pid < 0 ? "create namespaces (clone3)" : maps_write(pid, &ask->map, &ask->map);
-    answer(socket_fd, failed, pidfd);
-    fds_close(&pidfd, 1);
+        birth.pid < 0 ? "create namespaces (clone3)" : maps_write(birth.pid, &ask->map, &ask->map);
+    answer(socket_fd, failed, &birth);
+    fds_close(&birth.pidfd, 1);
     return false;
 }
 
 static bool ask_take(int socket_fd, struct template_ask *ask, struct box_fds *fds)
 {
+    int *list[BOX_FDS_MAX], came[BOX_FDS_MAX];
+    size_t used = 0;
     ssize_t len;
     do {
-        len = packet_receive(socket_fd, ask, sizeof *ask, (int *)fds, BOX_FDS_COUNT, 0);
+        len = packet_receive(socket_fd, ask, sizeof *ask, came, BOX_FDS_MAX, 0);
     } while (len < 0 && errno == EINTR);
-    return len == (ssize_t)sizeof *ask && ask->magic == WIRE_MAGIC;
+    if (len != (ssize_t)sizeof *ask || ask->magic != WIRE_MAGIC) {
+        return false;
+    }
+    fds->group.index = -1;
+    box_fds_list(fds, list);
+    for (unsigned i = 0; i < BOX_FDS_MAX; i++) {
+        *list[i] = (ask->fds >> i & 1) != 0 ? came[used++] : -1;
+    }
+    return true;
+}
+
+static void close_all(struct box_fds *fds)
+{
+    int *list[BOX_FDS_MAX];
+    box_fds_list(fds, list);
+    for (unsigned i = 0; i < BOX_FDS_MAX; i++) {
+        fds_close(list[i], 1);
+    }
 }
 
 /* Returns in the interpreter's process of a box. */
@@ -94,7 +124,7 @@ void template_serve(void)
         measure_loaded(&limits);
         is_box = serve(TEMPLATE_FD_SOCKET, &ask, &fds, &limits);
         if (!is_box) {
-            fds_close((int *)&fds, BOX_FDS_COUNT);
+            close_all(&fds);
         }
     }
     /* All that a box's interpreter has is 0, 1, 2 and its connection. */

@@ -51,7 +51,8 @@ static _Noreturn void run_interpreter(const struct box_limits *limits, int socke
 void template_enter(const struct box_limits *limits, const struct template_fds *given)
 {
     int fds[] = {given->start, given->socket, given->library};
-    box_keep_only(fds, 3, given->socket);
+    int *const list[] = {&fds[0], &fds[1], &fds[2]};
+    box_keep_only(list, 3, &fds[1]);
     box_wait_for_start(fds[0]);
     umask(022);
     take_identity(limits, fds[1]);

@@ -10,7 +10,7 @@
 #define AGAIN_MAX_MS (5 * 60000)
 #define LOOK_MS 1000 /* between two looks at the folders of packages */
 
-struct template *templates_pick(struct broker *broker, uint64_t *ret_number)
+struct box_template *templates_pick(struct broker *broker, uint64_t *ret_number)
 {
     struct templates *templates = &broker->templates;
     *ret_number = templates->current_number;
@@ -24,7 +24,7 @@ bool templates_are_settled(const struct broker *broker)
            (templates->next_number == 0 && templates->failures > 0);
 }
 
-static void forget(struct template *template, uint64_t *number)
+static void forget(struct box_template *template, uint64_t *number)
 {
     if (*number != 0) {
         template_leave(template);
@@ -131,7 +131,7 @@ void templates_hear(struct broker *broker)
 void templates_reaped(struct broker *broker, pid_t pid)
 {
     struct templates *templates = &broker->templates;
-    struct template *both[] = {&templates->current, &templates->next};
+    struct box_template *both[] = {&templates->current, &templates->next};
     const uint64_t numbers[] = {templates->current_number, templates->next_number};
     for (size_t i = 0; i < 2; i++) {
         if (numbers[i] != 0 && both[i]->pid == pid) {
