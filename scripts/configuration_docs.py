@@ -13,7 +13,7 @@ import described
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 PAGE, TRANSLATION = DOCS / "configuration.md", DOCS / "translation.md"
 FIELDS = re.compile(r"(<!-- made by scripts/configuration_docs.py -->\n).*?(<!-- end -->\n)", re.S)
-FIELD = re.compile(r"^  (?P<name>\w+): (?P<fates>[^|]*?)(?: \| (?P<note>.*))?$")
+FIELD = re.compile(r"^  (?P<name>[\w.*\[\]]+): (?P<fates>[^|]*?)(?: \| (?P<note>.*))?$")
 
 HEAD = """# Configuration
 
@@ -28,7 +28,7 @@ This page is made from the program's own tables by `scripts/configuration_docs.p
 - `"${NAME}"` anywhere in a text reads the environment, and so does a whole value `os.environ/NAME`; `$${` is a literal `${`.
   A variable that is not set is an error. Secrets are never printed.
 - Relative paths are relative to the file.
-- A new configuration is a new process: there is no reloading.
+- SIGHUP reads the keys again (`auth.keys`, `auth.keys_file`); everything else needs a new process.
 
 | section | what it is for |
 | --- | --- |

@@ -34,9 +34,8 @@ static void look_run(void *arg)
     if (instance_open(&look->instance, &err) != 0) {
         (void)buf_printf(look->out, "it cannot be used: %s\n", err.message);
     } else {
-        struct str note = look->instance.about == NULL
-                              ? STR("nothing to say")
-                              : note_of(look->instance.about, look->arena);
+        struct str note = look->instance.about == NULL ? STR("nothing to say")
+                                                       : note_of(look->instance.about, look->arena);
         (void)buf_printf(look->out, "%.*s\n", (int)note.len, note.data);
         instance_close(&look->instance); /* overflow shows in the buffer */
     }
@@ -49,8 +48,8 @@ static void look_at(const struct plugin_file *file, const struct sg_plugin *plug
     struct sg_error err = {0};
     struct conf_problems problems = {0};
     void *config = arena_get(look.arena, plugin->config_size + 1);
-    size_t wrong = conf_fill(plugin->options, NULL, NULL, NULL, plugin->name, config, look.arena,
-                             &problems);
+    size_t wrong =
+        conf_fill(plugin->options, NULL, NULL, NULL, plugin->name, config, look.arena, &problems);
     CHECK(wrong == 0); /* none is required, and defaults were checked (load_check.c) */
     look.instance = (struct instance){.name = plugin->name,
                                       .plugin = plugin,

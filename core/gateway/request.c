@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/identity.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "session/control_keys.h"
@@ -82,8 +83,11 @@ static int health_answer(struct request *r, struct sg_error *err)
 /* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
 static int request_serve_model(struct request *r, struct sg_error *err)
 {
-    account_open(&r->account, r->identity);
-    int rc = body_receive(r, err);
+    account_open(&r->account, identity_key(r->identity));
+    int rc = limits_enter(r, err);
+    if (rc == 0) {
+        rc = body_receive(r, err);
+    }
     if (rc == 0) {
         rc = route_upstream(r, err);
     }
@@ -106,7 +110,13 @@ static int request_serve_model(struct request *r, struct sg_error *err)
                                       .offers_count = r->offers_count,
                                       .memory = &r->memory,
                                       .store = &r->store};
-        rc = other_tools_judge(r, err);
+        rc = tools_permit(r, err);
+        if (rc == 0 && r->names_tools) {
+            rc = limits_check_runs(r, err);
+        }
+        if (rc == 0) {
+            rc = other_tools_judge(r, err);
+        }
         if (rc == 0) {
             rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
         }
@@ -172,7 +182,7 @@ static void request_log(struct request *r, int64_t us)
     log_int(&line, "ms", us / 1000);
     log_int(&line, "bytes", (int64_t)http_answer_bytes(r->exchange));
     if (r->identity.len > 0) {
-        log_str(&line, "identity", r->identity);
+        identity_log(&line, r->identity);
     }
     if (r->upstream != NULL) {
         log_str(&line, "model", r->model);
@@ -211,6 +221,8 @@ static void request_end(struct request *r)
     }
     memory_end(r);
     account_close(&r->account);
+    limits_leave(r);
+    settings_unref(r->settings);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
         buf_clear(&r->body_storage[i]);
     }

@@ -9,6 +9,7 @@
 #include "plugin/call_internal.h"
 
 #include "base/check.h"
+#include "base/identity.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/trace.h"
@@ -53,6 +54,7 @@ struct sg_call *call_new(const struct instance *instance, const char *operation,
 void call_set_identity(struct sg_call *call, struct str identity)
 {
     CHECK(call->place == CALL_NOT_STARTED);
+    identity = identity_key(identity);
     call->identity = (struct str){check_alloc(arena_copy(call->arena, identity)), identity.len};
     call->work.identity = call->identity;
     account_open(&call->account, identity);
@@ -300,7 +302,8 @@ static void append(struct sg_call *call, struct call_entry *entry)
 int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
               struct sg_error *err)
 {
-    if (call->place == CALL_INLINE && kind == SG_OUT_STATUS && strcmp(call->operation, "open") == 0) {
+    if (call->place == CALL_INLINE && kind == SG_OUT_STATUS &&
+        strcmp(call->operation, "open") == 0) {
         return keep_word(call, (struct str){data, len}, err);
     }
     if (call->place == CALL_INLINE || (int)kind < SG_OUT_DATA || kind > SG_OUT_EXCEPTION) {

@@ -19,7 +19,7 @@ enum call_place {
     CALL_NOT_STARTED,
     CALL_IN_FIBER,  /* of its own, on the home loop */
     CALL_ON_WORKER, /* `thread` */
-    CALL_INLINE     /* in the caller's fiber: open() and close(), which emit nothing but the status of open() */
+    CALL_INLINE /* in the caller's fiber: open() and close(), which emit nothing but the status of open() */
 };
 
 struct call_entry { /* one output */

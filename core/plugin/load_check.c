@@ -142,7 +142,8 @@ static int functions_check(const struct examination *e, const struct sg_plugin *
 static int flags_check(const struct examination *e, const struct sg_plugin *plugin)
 {
     if ((plugin->flags & ~PLUGIN_FLAGS) != 0) {
-        return examination_fail(e, "has unknown flags 0x%x: use SG_ON_LOOP, SG_DURABLE and "
+        return examination_fail(e,
+                                "has unknown flags 0x%x: use SG_ON_LOOP, SG_DURABLE and "
                                 "SG_TELLS_OF_HOST only",
                                 plugin->flags & ~PLUGIN_FLAGS);
     }
@@ -153,8 +154,9 @@ static int flags_check(const struct examination *e, const struct sg_plugin *plug
          (plugin->flags & SG_TELLS_OF_HOST) != 0 && option != NULL && option->name != NULL;
          option++) {
         if ((option->flags & SG_REQUIRED) != 0) {
-            return examination_fail(e, "sets SG_TELLS_OF_HOST, but option '%s' is required: it must "
-                                       "open with its defaults",
+            return examination_fail(e,
+                                    "sets SG_TELLS_OF_HOST, but option '%s' is required: it must "
+                                    "open with its defaults",
                                     option->name);
         }
     }

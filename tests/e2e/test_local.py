@@ -6,8 +6,8 @@ import sys
 import unittest
 import unittest.mock
 
-from client import Wire, body_of, chat
-from harness import E2E, ROOT, main
+from client import Wire, body_of, chat, get
+from harness import E2E, ROOT, main, run
 from upstream import Status, answer, code
 
 # The one file system of a box, its devices, and its terminals.
@@ -23,7 +23,7 @@ class Local(E2E):
             "sandboxes": [{"name": "box", "plugin": "local", **(sandbox or {})}],
             "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}], **sections},
             upstream_ports=[upstream.port])
-        gateway.fds_before += 2 * 8  # up to two sessions keep their boxes, of eight descriptors each
+        gateway.fds_before += 2 * 9  # up to two sessions keep their boxes, of nine descriptors each
         return gateway
 
     def local(self, *sources, sandbox=None, session="s", **sections):
@@ -40,6 +40,36 @@ class Local(E2E):
     def test_python_runs(self):
         _, told = self.local("import sys\nprint(sys.version_info[0] * 7)", "sum(range(10))")
         self.assertEqual([t.strip() for t in told], ["21", "45"])
+
+    def test_what_boxes_rest_on_is_told_in_the_log_in_health_and_by_describe(self):
+        gateway = self.boxed(self.upstream(answer("ok")))
+        ready = get(gateway, "/health/ready").json
+        self.assertEqual((ready["status"], list(ready["plugins"])), ("ok", ["box"]))
+        told = ready["plugins"]["box"]
+        self.assertEqual(told["state"], "open")
+        self.assertIn(told["tier"], (0, 2) if os.geteuid() == 0 else (1, 2))
+        self.assertEqual(told["tier"] < 2, [told["memory"], told["processes"], told["cpu"]] == ["group"] * 3)
+        self.assertRegex(told["note"], f"^isolation tier {told['tier']}: ")
+        self.assertEqual(get(gateway, "/health/live").json, {"status": "ok"}, "that is for machines alone")
+        lines = [event["message"] for event in gateway.events("plugin") if event.get("operation") == "open"]
+        self.assertRegex(lines[-1], f"^the test container passed; .*; isolation tier {told['tier']}")
+        code_, out, err = run("describe", "local")
+        self.assertEqual((code_, err), (0, ""))
+        self.assertRegex(out, r"\non this machine, started as this command was: isolation tier [012]: .+\n$")
+
+    def test_a_strict_gateway_starts_only_where_groups_limit_all(self):
+        code_, out, _ = run("describe", "local")
+        gateway = self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}],
+                                "sandboxes": [{"name": "box", "plugin": "local", "isolation": "strict"}],
+                                "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]},
+                               serve="isolation tier 2" not in out)
+        if "isolation tier 2" in out:
+            gateway.stopped = True
+            self.assertEqual(gateway.wait_end(), 1)
+            self.assertIn("'isolation: strict' needs control groups of memory, pids and cpu",
+                          gateway.wait_event("plugin_open_failed")["message"])
+        else:
+            self.assertLess(get(gateway, "/health/ready").json["plugins"]["box"]["tier"], 2)
 
     def c076_variables_files_and_imports_live_in_the_session(self):
         _, told = self.local("import json; f=open('a.txt','w'); f.write('1'); f.close()",

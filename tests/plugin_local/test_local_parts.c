@@ -429,6 +429,66 @@ static void a_remedy_names_the_setting_that_is_in_the_way(void)
     }
 }
 
+/* ---- tiers ---- */
+
+static void a_tier_is_told_with_what_it_rests_on(void)
+{
+    static const struct local_config config = {.cpu = "1.5"}, no_limit = {.cpu = "0"};
+    const struct {
+        struct wire_hello hello;
+        const struct local_config *config;
+        int tier;
+        const char *json;
+    } cases[] = {
+        {{.is_root = 1, .controls = 15, .groups_version = 1},
+         &config,
+         0,
+         "{\"state\":\"open\",\"tier\":0,\"control_groups\":1,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"group\",\"idle\":\"frozen\","
+         "\"note\":\"isolation tier 0: root with control groups\"}"},
+        {{.controls = 7, .groups_version = 2},
+         &no_limit,
+         1,
+         "{\"state\":\"open\",\"tier\":1,\"control_groups\":2,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"none\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 1: an ordinary user with control groups of its own\"}"},
+        {{.is_root = 1, .controls = 3, .groups_version = 2, .missing = "no \"cpu\" in '/a\\b\n'"},
+         &config,
+         2,
+         "{\"state\":\"open\",\"tier\":2,\"control_groups\":2,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"affinity\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 2: not all limits are by control groups: no \\\"cpu\\\" in '/a\\\\b?' (see "
+         "README.md "
+         "of local)\"}"},
+        {{.missing = "m"},
+         &config,
+         2,
+         "{\"state\":\"open\",\"tier\":2,\"control_groups\":0,\"memory\":\"polled\","
+         "\"processes\":\"rlimit\",\"cpu\":\"affinity\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 2: not all limits are by control groups: m (see README.md of local)\"}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char json[1024];
+        struct isolation isolation = isolation_of(&cases[i].hello);
+        CU_ASSERT_EQUAL(isolation.tier, cases[i].tier);
+        isolation_write(cases[i].config, &isolation, json, sizeof json);
+        CU_ASSERT_STRING_EQUAL(json, cases[i].json);
+    }
+    /* A word that is not ended, and room for little: still JSON. */
+    struct wire_hello long_word = {.controls = 1};
+    memset(long_word.missing, '"', sizeof long_word.missing);
+    struct isolation isolation = isolation_of(&long_word);
+    for (size_t size = 300; size < 700; size++) {
+        char json[700];
+        struct json_text text;
+        struct sg_error err = {0};
+        struct arena *arena = arena_new(0);
+        isolation_write(&config, &isolation, json, size);
+        CU_ASSERT_EQUAL(json_scan(str_of(json), arena, &text, &err), 0);
+        arena_free(arena);
+    }
+}
+
 /* ---- the end of a box ---- */
 
 /* What is known of a box whose pid 1 sent `last`, if anything, and left with one of our orders still unread: the kernel
@@ -474,6 +534,7 @@ static const struct test tests[] = {
     TEST(what_the_sink_returns_ends_the_work),
     TEST(whatever_a_box_sends_only_valid_text_and_json_come_out),
     TEST(a_remedy_names_the_setting_that_is_in_the_way),
+    TEST(a_tier_is_told_with_what_it_rests_on),
     TEST(the_last_word_of_a_box_is_heard_though_it_left_in_haste),
 };
 

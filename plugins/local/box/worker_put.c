@@ -69,8 +69,9 @@ static bool make_folders(const char *path)
     return true;
 }
 
-/* Follows one link that leads to nothing yet. False with errno; *ret_is_link is false for a path without one. */
-static bool follow_link(char path[PATH_ROOM], bool *ret_is_link)
+/* Follows one link that leads to nothing yet. False with errno; *ret_is_link is false for a path without one. Its texts would
+ * be too much beside the caller's in one frame. */
+static __attribute__((noinline)) bool follow_link(char path[PATH_ROOM], bool *ret_is_link)
 {
     char leads_to[PATH_MAX], joined[PATH_ROOM];
     ssize_t len = readlink(path, leads_to, sizeof leads_to - 1);
