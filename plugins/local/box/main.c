@@ -290,9 +290,11 @@ static void hello_send(const struct broker *broker)
 static void groups_prepare(struct broker *broker)
 {
     struct box_limits *limits = &broker->maker.limits;
-    const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
-                                       .processes = limits->processes + 1, /* and pid 1 */
-                                       .cpu_millis = limits->cpu_millis};
+    const struct group_limits group = {
+        .memory_bytes = limits->memory_bytes + KERNEL_BYTES,
+        /* Pid 1 and its worker; the interpreter has a limit of its own. */
+        .processes = limits->processes + 1 + WORKERS_MAX,
+        .cpu_millis = limits->cpu_millis};
     groups_start(&broker->groups, &group);
     broker->maker.groups = &broker->groups;
     limits->group_controls = broker->groups.controls;
