@@ -40,9 +40,9 @@ def load_module(name):
     except ModuleNotFoundError as error:
         if error.name is not None and (name + ".").startswith(error.name + "."):
             return f"'{name}' is not installed"
-        return f"'{name}': {error}"
+        return f"'{name}' cannot be loaded: {error}"
     except BaseException as error:
-        return f"'{name}': {_type(error).__name__}: {error}"
+        return f"'{name}' cannot be loaded: {_type(error).__name__}: {error}"
     if _len(_listdir("/proc/self/task")) > 1:
         raise NoTemplate(f"'preload': the module '{name}' starts threads, which cannot be copied; leave it out")
     return None
@@ -50,7 +50,7 @@ def load_module(name):
 
 def load_modules(names):
     notes = [note for note in map(load_module, names[:MODULES_MAX]) if note is not None]
-    return "'preload' without " + ", ".join(notes) if notes else ""
+    return "'preload': " + "; ".join(notes) if notes else ""
 
 
 def reseed():
