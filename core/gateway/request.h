@@ -36,6 +36,7 @@ struct route {
     const char *surface_name;      /* "chat", "responses", "messages", or NULL */
     const struct surface *surface; /* how an intercepted request is spoken; NULL: relayed only */
     const struct surface *counted; /* whose requests' tokens are counted here; NULL: none */
+    bool counts_here;              /* … also where nothing has to be translated */
     const char *path;              /* towards the upstream: without /v1, in the arena */
     const char *object_id;         /* of a response; in the arena */
 };
@@ -92,7 +93,9 @@ struct request {
     int64_t spoke_ms;     /* when the streaming client was last written to */
     struct repeat *repeats; /* calls that were run, and what they gave */
 
-    struct str retry_after;          /* of an upstream that refused */
+    struct str retry_after;           /* of an upstream that refused */
+    struct http_answer_field *limits; /* of its rates, as the client's API has them */
+    size_t limits_count;
     char cause[ERROR_MESSAGE_BYTES]; /* what the client is not told, for the access log */
     struct sg_error failure;         /* for the access log */
 };
@@ -214,8 +217,8 @@ void answer_failure(struct request *, const struct sg_error *);
 int answer_json(struct request *, int status, struct str body, struct sg_error *err);
 int answer_preflight(struct request *, struct sg_error *err);
 int answer_begin_stream(struct request *, struct sg_error *err);
-struct http_answer_field;
 size_t answer_fields(struct request *, struct http_answer_field *fields);
-#define ANSWER_FIELDS_MAX 8
+#define ANSWER_LIMITS_MAX 18
+#define ANSWER_FIELDS_MAX (8 + ANSWER_LIMITS_MAX)
 
 #endif
