@@ -63,7 +63,7 @@ int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
 /* Is this a header of the client that no upstream gets, whatever the configuration says? */
 bool field_never_goes_up(struct str name);
 
-/* limit_fields.c: what it says of its rate limits goes with the client's answer. */
+/* upstream_limits.c: what it says of its rate limits goes with the client's answer. */
 void upstream_limits_keep(const struct upstream_call *);
 
 struct str upstream_field(const struct upstream_call *, const char *name);

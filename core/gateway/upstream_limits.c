@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#define SECOND_US INT64_C(1000000)
+
 enum { LIMIT_S_MAX = 366 * 24 * 3600 };
 
 /* OpenAI's tells how long from now, Anthropic's the time. Its input and output tokens have no counterpart. */
@@ -119,24 +121,6 @@ static bool time_read(struct str text, int64_t *ret)
     return text.len == 0 && *ret <= LIMIT_S_MAX;
 }
 
-static const char *time_write(struct arena *arena, int64_t seconds)
-{
-    struct tm utc;
-    char text[32];
-    time_t at = (time_t)(clock_unix_s() + seconds);
-    CHECK(gmtime_r(&at, &utc) != NULL);
-    CHECK(strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) > 0);
-    return arena_printf(arena, "%s", text);
-}
-
-static const char *duration_write(struct arena *arena, int64_t seconds)
-{
-    long long hours = seconds / 3600, minutes = seconds / 60 % 60, rest = seconds % 60;
-    return hours > 0     ? arena_printf(arena, "%lldh%lldm%llds", hours, minutes, rest)
-           : minutes > 0 ? arena_printf(arena, "%lldm%llds", minutes, rest)
-                         : arena_printf(arena, "%llds", rest);
-}
-
 /* ---- fields ---- */
 
 /* NULL: it cannot be understood. */
@@ -151,9 +135,9 @@ static const char *value_between(struct arena *arena, struct str value, bool is_
         return is_count ? arena_printf(arena, "%lld", (long long)number) : NULL;
     }
     if (to_openai) {
-        return time_read(value, &number) ? duration_write(arena, number) : NULL;
+        return time_read(value, &number) ? limits_duration_text(number * SECOND_US, arena) : NULL;
     }
-    return duration_read(value, &number) ? time_write(arena, number) : NULL;
+    return duration_read(value, &number) ? limits_time_text(number * SECOND_US, arena) : NULL;
 }
 
 static void limits_translate(struct request *r, const struct upstream_call *call, bool to_openai)
@@ -164,7 +148,8 @@ static void limits_translate(struct request *r, const struct upstream_call *call
         struct str value = upstream_field(call, theirs);
         const char *told = value_between(r->arena, value, names[i].is_time, to_openai);
         if (value.len > 0 && told != NULL) {
-            r->limits[r->limits_count++] = (struct http_answer_field){str_of(ours), str_of(told)};
+            r->upstream_limits[r->upstream_limits_count++] =
+                (struct http_answer_field){str_of(ours), str_of(told)};
         }
     }
 }
@@ -183,10 +168,11 @@ static bool is_limit(struct str name)
 
 static void limits_copy(struct request *r, const struct upstream_call *call)
 {
-    for (size_t i = 0; i < call->fields_count && r->limits_count < ANSWER_LIMITS_MAX; i++) {
+    for (size_t i = 0; i < call->fields_count && r->upstream_limits_count < ANSWER_LIMITS_MAX;
+         i++) {
         struct str name = call->fields[i].name, value = call->fields[i].value;
         if (is_limit(name) && value.len > 0 && http_value_valid(value)) {
-            r->limits[r->limits_count++] =
+            r->upstream_limits[r->upstream_limits_count++] =
                 (struct http_answer_field){{check_alloc(arena_copy(r->arena, name)), name.len},
                                            {check_alloc(arena_copy(r->arena, value)), value.len}};
         }
@@ -198,12 +184,15 @@ static bool is_anthropic(const char *surface_name)
     return strcmp(surface_name, "messages") == 0;
 }
 
-/* Those of the turn before are out of date. */
+/* Those of the turn before are out of date; where the key has limits of its own the client is told these alone. */
 void upstream_limits_keep(const struct upstream_call *call)
 {
     struct request *r = call->request;
-    r->limits_count = 0;
-    r->limits = arena_get(r->arena, ANSWER_LIMITS_MAX * sizeof *r->limits);
+    r->upstream_limits_count = 0;
+    if (limits_replace_field(r, STR("x-ratelimit-limit-requests"))) {
+        return;
+    }
+    r->upstream_limits = arena_get(r->arena, ANSWER_LIMITS_MAX * sizeof *r->upstream_limits);
     bool to_openai = !is_anthropic(r->route.surface_name);
     bool is_other = r->spoken != NULL && is_anthropic(r->spoken->name) == to_openai;
     if (is_other) {
