@@ -5,7 +5,6 @@
  *   mounts, new root                           likewise
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
- *   rules for files (landlock)                 what the mounts say, once more
  *   the system call filter                     nothing that needs more comes after
  *   init                                       pid 1 becomes another program, into which the box cannot look (launch.c)
  *   interpreter                                the first and only code of a user
@@ -155,7 +154,6 @@ void box_enter(struct box_limits *limits, const struct box_fds *given, int64_t l
     box_limit_processors(limits, fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
-    box_set_landlock(fds.status);
     box_set_filter(limits, fds.status);
     box_launch(limits, &fds, life_ms);
     *ret_status_fd = fds.status;
