@@ -327,6 +327,9 @@ static int pending_run(struct request *r, struct turns *turns, struct sg_error *
     if (turns->surface->pending != NULL && !turns->surface->runs_nothing(r->talk)) {
         turns->surface->pending(r->talk, &left);
     }
+    if (left.calls_count > 0 && !client_is_believed(r)) {
+        return client_unknown(err);
+    }
     return left.calls_count > 0 ? calls_run(r, turns, &left, err) : 0;
 }
 

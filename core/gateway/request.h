@@ -67,6 +67,8 @@ struct request {
     struct settings *settings;  /* a reference, from its authentication on */
     const struct auth_key *key; /* of the settings; NULL: none was needed */
     struct str identity;        /* the name of the key entry, with the user that it speaks for */
+    struct str client_key;      /* in mode passthrough: to be sent up; a secret */
+    bool client_key_is_bare;    /* it came in x-api-key */
     struct limit_level levels[LIMIT_LEVELS_MAX];
     size_t levels_count;
     struct request_rate rate;
@@ -145,6 +147,19 @@ bool upstream_serves(const struct upstream *, struct str model);
 
 /* auth.c */
 int authenticate(struct request *, struct sg_error *err);
+
+/* client_key.c: whose key goes up, and who has it, in mode passthrough; in the others the client is known. */
+bool upstream_is_open(const struct request *, const struct upstream *);
+const char *upstream_key(struct request *, const struct upstream *); /* NULL: none goes up */
+bool upstream_key_is_bare(const struct request *); /* in x-api-key, not in Authorization */
+struct str client_account(struct request *);       /* whose share of the memory it takes */
+void client_is_at(struct request *, const struct upstream *); /* the identity is that upstream's */
+void client_note(struct request *, int status); /* what the upstream answered to the key */
+/* May what belongs to the identity be used, and anything be run for it? */
+bool client_is_believed(const struct request *);
+/* The identities that may be used now: of each upstream that believes the key. */
+size_t client_identities(struct request *, const struct str **ret);
+int client_unknown(struct sg_error *err); /* 404: there are none */
 
 /* limits.c: of the key and its users. */
 /* One more request; 429 where that is over a limit. */

@@ -200,13 +200,14 @@ static const struct upstream *find_among(struct request *r,
     const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        if (takes(upstream, r->model) && upstream_speaks(upstream, r->route.surface_name)) {
+        if (upstream_is_open(r, upstream) && takes(upstream, r->model) &&
+            upstream_speaks(upstream, r->route.surface_name)) {
             return upstream;
         }
     }
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        if (takes(upstream, r->model)) {
+        if (upstream_is_open(r, upstream) && takes(upstream, r->model)) {
             r->spoken = surface_between(r, upstream);
             if (r->spoken != NULL) {
                 return upstream;
@@ -268,8 +269,8 @@ static int unknown_model(struct request *r, struct sg_error *err)
     struct buf names = {.max = 700};
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        if (upstream_speaks(upstream, r->route.surface_name) ||
-            surface_between(r, upstream) != NULL) {
+        if (upstream_is_open(r, upstream) && (upstream_speaks(upstream, r->route.surface_name) ||
+                                              surface_between(r, upstream) != NULL)) {
             put_models(r, upstream, &names);
         }
     }
@@ -298,5 +299,9 @@ int route_upstream(struct request *r, struct sg_error *err)
     if (r->upstream == NULL) {
         r->upstream = find_among(r, upstream_serves);
     }
-    return r->upstream != NULL ? 0 : unknown_model(r, err);
+    if (r->upstream == NULL) {
+        return unknown_model(r, err);
+    }
+    client_is_at(r, r->upstream);
+    return 0;
 }

@@ -1,5 +1,5 @@
 """The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
-print, show and raise. Between cells it runs shell commands (commands.py).
+print, show and raise. Between cells it has shell commands (shell.py) and JavaScript (node.py) run.
 
 It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
@@ -23,8 +23,8 @@ PACKET_BODY = 32768
 PACKET_MAX = 65536
 RESERVE = 1 << 21  # memory kept back, so that a cell can free some when earlier ones have left none
 MORE = 1
-REQUESTS = (b"R", b"B")  # code, a command
-NO_SHELL = 0  # as in frames.h
+REQUESTS = (b"R", b"B", b"J")  # code, a command, JavaScript
+NO_SHELL, NO_NODE = range(2)  # as in frames.h
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
 FIONREAD = 0x541B
@@ -47,6 +47,10 @@ def as_bytes(text):
     return text.encode("utf-8", "backslashreplace")
 
 
+def kind_of(mode):
+    return mode & 0o170000
+
+
 def as_base64(data):
     import binascii
 
@@ -58,15 +62,18 @@ class Control:
 
     def __init__(self, fd):
         self.fd = fd  # of a socket that keeps packets apart: a read or write is one
-        posix.set_inheritable(fd, False)
-        self.pid = _getpid()
-        self.thread = _ident()
+        self.pid = self.thread = -1
         self.lock = _lock_new()  # held over all packets of one value
         self.buffer = memoryview(bytearray(PACKET_MAX))  # there also when memory is short
         self.nonce = b"\0" * 8
         self.running = False  # a cell runs: output is wanted, an interrupt means it
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
+
+    def attach(self):
+        """From here on there is a connection."""
+        posix.set_inheritable(self.fd, False)
+        self.pid, self.thread = _getpid(), _ident()
         posix.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
@@ -145,6 +152,15 @@ class Control:
                     self.send(kind, prefix + data[start : start + PACKET_BODY], more)
         finally:
             self.release()
+
+    def send_error(self, parts):
+        """Name, value and traceback."""
+        self.sending += 1  # an interrupt now would be one too many
+        with self.lock:
+            for field, text in enumerate(parts):
+                self.send_long(b"X", bytes((field,)), as_bytes(text))
+        self.interrupted = False
+        self.sending -= 1
 
     def raise_interrupt(self):
         if self.interrupted and self.sending == 0 and self.running:
@@ -341,7 +357,9 @@ class Driver:
         self.shows = Shows(self.control)
         self.count = 0
         self.loop = None
-        self.commands = Commands(self.control)
+        self.commands = Commands(self.control, Shell)
+        self.scripts = Scripts(self.control, Node)
+        self.control.shows = self.shows
         self.site = Site()
         self.lines = Lines()
         self.ast = None
@@ -403,12 +421,7 @@ class Driver:
             # A forked copy of the cell: it has nobody to tell but the pipe.
             _write(2, as_bytes(describe(error)[2]))
             _exit(1)
-        self.control.sending += 1  # an interrupt now would be one too many
-        with self.control.lock:
-            for field, text in enumerate(describe(error)):
-                self.control.send_long(b"X", bytes((field,)), as_bytes(text))
-        self.control.interrupted = False
-        self.control.sending -= 1
+        self.control.send_error(describe(error))
 
     def begin(self, nonce):
         self.control.nonce = nonce
@@ -430,6 +443,18 @@ class Driver:
             self.answer(*((b"Q", bytes((NO_SHELL,))) if status is None else (b"C", bytes((status,)))))
         except (KeyboardInterrupt, MemoryError):
             self.answer(b"C", bytes((INTERRUPTED,)))
+
+    def execute_script(self, nonce, code):
+        self.begin(nonce)
+        try:
+            self.reset()
+            self.control.running = True
+            if self.scripts.run(code):
+                self.finish(b"\0")
+            else:
+                self.answer(b"Q", bytes((NO_NODE,)))
+        except (KeyboardInterrupt, MemoryError):
+            self.finish(b"\1")
 
     def execute(self, nonce, code):
         self.count += 1
@@ -496,16 +521,26 @@ class Driver:
             self.warm_up()
         return self.control.receive_request()
 
+    def load_ast(self):
+        import _ast
+
+        self.ast = _ast
+
+    def prepare(self):
+        """What would be done with time, or with the first cell."""
+        self.warm_up()
+        self.load_ast()
+        self.keep_reserve()
+
     def serve(self):
         sys.stdin = open(0, closefd=False)
         sys.argv = [""]
         sys.path.insert(0, "")
+        self.control.attach()
         self.reset()
         self.control.hello()
         # Every cell needs it, and it takes long: while the gateway takes the hello and sends the first cell.
-        import _ast
-
-        self.ast = _ast
+        self.load_ast()
         while True:
             try:
                 request = self.next_request()
@@ -518,9 +553,11 @@ class Driver:
             kind, nonce, text = request
             if kind == b"R":
                 self.execute(nonce, text.decode("utf-8", "replace"))
-            else:
+            elif kind == b"B":
                 self.execute_command(nonce, text)
+            else:
+                self.execute_script(nonce, text)
 
 
 if __name__ == "__main__":
-    Driver().serve()
+    (run_template(sys.argv[2].split()) if sys.argv[1:2] == ["template"] else Driver()).serve()
