@@ -19,4 +19,4 @@ install_missing build run
 say "Building (release) …"
 build_preset release
 ulimit -n "$(ulimit -Hn)" # eight for each box
-exec "${prefix[@]}" "$(command -v python3)" -B "$project/tests/soak/soak_local.py" "${arguments[@]}" "$project/build/bin/sandgate"
+exec "${prefix[@]}" /usr/bin/python3 -B "$project/tests/soak/soak_local.py" "${arguments[@]}" "$project/build/bin/sandgate"

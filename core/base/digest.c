@@ -5,6 +5,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -33,6 +34,14 @@ void sha256_parts(const struct str *parts, size_t count, uint8_t out[SHA256_BYTE
     }
     must(EVP_DigestFinal_ex(context, out, NULL));
     EVP_MD_CTX_free(context);
+}
+
+void hmac_sha256(struct str key, struct str data, uint8_t out[SHA256_BYTES])
+{
+    CHECK(key.len <= INT32_MAX);
+    const void *made = HMAC(EVP_sha256(), key.data, (int)key.len, (const unsigned char *)data.data,
+                            data.len, out, NULL);
+    CHECK(made != NULL);
 }
 
 void hex_encode(const uint8_t *bytes, size_t len, char *out)

@@ -13,6 +13,8 @@ void sha256(struct str data, uint8_t out[SHA256_BYTES]);
 /* SHA-256 over the parts, each behind its length, so that no two lists of parts collide. */
 void sha256_parts(const struct str *parts, size_t count, uint8_t out[SHA256_BYTES]);
 
+void hmac_sha256(struct str key, struct str data, uint8_t out[SHA256_BYTES]);
+
 /* 2 * len characters and a NUL. */
 void hex_encode(const uint8_t *bytes, size_t len, char *out);
 /* False unless text is exactly 2 * len hexadecimal digits, either case. */

@@ -54,6 +54,8 @@
 #define LIMIT_SEARCH_CACHED_BYTES (128 * KIB) /* one search that is kept */
 #define LIMIT_SEARCH_CACHE_IDENTITY_BYTES (1 * MIB)
 #define LIMIT_SEARCH_CACHE_BYTES (16 * MIB)
-#define LIMIT_LOOP_HELD_MS 200 /* the watchdog names what holds a loop for longer */
+#define LIMIT_ACCEPTED_MS 600000  /* a client's key is believed after an upstream accepted it */
+#define LIMIT_ACCEPTED_KEYS 16384 /* so many of them */
+#define LIMIT_LOOP_HELD_MS 200    /* the watchdog names what holds a loop for longer */
 
 #endif

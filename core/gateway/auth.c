@@ -75,7 +75,7 @@ static int read_user(struct request *r, struct sg_error *err)
     return 0;
 }
 
-static int check_key(struct request *r, struct sg_error *err)
+static int present_key(struct request *r, struct str *ret, struct sg_error *err)
 {
     struct str key = presented_key(http_request_head(r->exchange));
     if (key.len == 0) {
@@ -86,6 +86,17 @@ static int check_key(struct request *r, struct sg_error *err)
     if (keys_differ(http_request_head(r->exchange), key)) {
         return refuse(err, 400, "ambiguous_api_key",
                       "Two different API keys were given: send one, in one header.");
+    }
+    *ret = key;
+    return 0;
+}
+
+static int check_key(struct request *r, struct sg_error *err)
+{
+    struct str key;
+    int rc = present_key(r, &key, err);
+    if (rc != 0) {
+        return rc;
     }
     uint8_t hash[SHA256_BYTES];
     sha256(key, hash);
@@ -179,11 +190,35 @@ static int check_browser(struct request *r, struct sg_error *err)
     return 0;
 }
 
+/* Whose key it is, the upstream says later. */
+static int take_client_key(struct request *r, struct sg_error *err)
+{
+    int rc = present_key(r, &r->client_key, err);
+    if (rc != 0) {
+        return rc;
+    }
+    uint8_t hash[SHA256_BYTES];
+    sha256(r->client_key, hash);
+    bool is_of_metrics = keys_find(&r->settings->keys, hash) != NULL;
+    if (is_of_metrics || r->route.kind == ROUTE_METRICS) {
+        return check_key(r, err); /* which never goes up */
+    }
+    r->client_key_is_bare = http_head_get(http_request_head(r->exchange), "authorization").len == 0;
+    return 0;
+}
+
 int authenticate(struct request *r, struct sg_error *err)
 {
     if (r->route.kind == ROUTE_METRICS && r->gateway->config->server.metrics_open) {
         return 0; /* whoever reaches the address */
     }
     r->settings = settings_take(&r->gateway->settings);
-    return r->gateway->config->auth.mode == AUTH_KEYS ? check_key(r, err) : check_browser(r, err);
+    switch (r->gateway->config->auth.mode) {
+    case AUTH_KEYS:
+        return check_key(r, err);
+    case AUTH_PASSTHROUGH:
+        return take_client_key(r, err);
+    default:
+        return check_browser(r, err);
+    }
 }

@@ -14,7 +14,7 @@
 
 struct changes;
 
-enum auth_mode { AUTH_KEYS, AUTH_NONE };
+enum auth_mode { AUTH_KEYS, AUTH_NONE, AUTH_PASSTHROUGH };
 
 struct server_config {
     const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
@@ -54,6 +54,7 @@ struct upstream { /* one entry of `upstreams:` */
     const char *name;
     const char *base_url; /* NULL for a plugin's; without a slash at its end */
     const char *api_key;  /* secret; NULL: none is sent */
+    bool passthrough;     /* the client's own key is sent, in that mode */
     const char *const *models;
     const char *const *surfaces;    /* empty: all */
     const char *const *drop_params; /* fields that need not be carried to another API */

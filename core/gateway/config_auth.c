@@ -18,8 +18,9 @@ const struct sg_option auth_options[] = {
      .type = SG_CHOICE,
      SG_FIELD(struct auth_text, mode),
      .def = "keys",
-     .choices = "keys|none",
-     .help = "keys: clients present one of the keys; none: everybody is one tenant."},
+     .choices = "keys|none|passthrough",
+     .help = "keys: clients present one of the keys; none: everybody is one tenant; passthrough: "
+             "clients present their own keys of the upstreams."},
     {.name = "insecure",
      .type = SG_BOOL,
      SG_FIELD(struct auth_text, insecure),
@@ -72,9 +73,39 @@ static void key_list_read(const struct key_list *list, struct key_set *set,
     problems->file = main_file;
 }
 
-static void check_mode(const struct auth_config *auth, const struct conf_node *section,
-                       const struct conf_node *root, size_t keys, struct conf_problems *problems)
+static enum auth_mode mode_of(const char *text)
 {
+    return text == NULL                       ? AUTH_KEYS
+           : strcmp(text, "none") == 0        ? AUTH_NONE
+           : strcmp(text, "passthrough") == 0 ? AUTH_PASSTHROUGH
+                                              : AUTH_KEYS;
+}
+
+/* The clients' keys are the upstreams' affair, but for those that read metrics. */
+static void check_passthrough(const struct key_set *set, struct conf_problems *problems)
+{
+    const char *main_file = problems->file;
+    for (size_t i = 0; i < set->count; i++) {
+        if (!set->keys[i].for_metrics) {
+            struct conf_node at = {.line = set->keys[i].line, .column = 1};
+            problems->file = set->keys[i].file;
+            conf_problem(problems, &at,
+                         "auth: in mode 'passthrough' clients have keys of the upstreams: key '%s' "
+                         "needs 'use: metrics' here",
+                         set->keys[i].name);
+        }
+    }
+    problems->file = main_file;
+}
+
+static void check_mode(const struct auth_config *auth, const struct conf_node *section,
+                       const struct conf_node *root, const struct key_set *set,
+                       struct conf_problems *problems)
+{
+    size_t keys = set->count;
+    if (auth->mode == AUTH_PASSTHROUGH) {
+        check_passthrough(set, problems);
+    }
     bool has_file = !conf_is_absent(conf_get(section, "keys_file"));
     if (auth->mode == AUTH_NONE && (has_file || keys > 0)) {
         conf_problem(problems, conf_at(section, "keys"),
@@ -96,7 +127,7 @@ void auth_read(const char *file, const struct conf_node *root, struct auth_confi
     const struct conf_node *section = conf_get(root, "auth");
     size_t before = problems->count;
     conf_fill(auth_options, section, root, NULL, "auth", &text, settings->arena, problems);
-    auth->mode = text.mode != NULL && strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
+    auth->mode = mode_of(text.mode);
     auth->insecure = text.insecure;
     struct key_list lists[] = {
         {text.keys, section != NULL ? conf_get(section, "keys") : NULL, file}, {.file = NULL}};
@@ -110,6 +141,6 @@ void auth_read(const char *file, const struct conf_node *root, struct auth_confi
         key_list_read(&lists[i], &settings->keys, problems);
     }
     if (problems->count == before) {
-        check_mode(auth, section, root, count, problems);
+        check_mode(auth, section, root, &settings->keys, problems);
     }
 }

@@ -65,6 +65,9 @@ static void lease_is_named(struct request *r)
 
 int container_take(struct request *r, const struct sandbox *sandbox, struct sg_error *err)
 {
+    if (r->turns == 0 && !client_is_believed(r)) { /* later it was, when that turn began */
+        return client_unknown(err);
+    }
     struct acquire want = {.identity = r->identity,
                            .per_identity = r->key != NULL ? r->key->per_identity : 0,
                            .max_containers = r->key != NULL ? r->key->max_containers : 0,
@@ -90,7 +93,8 @@ static int take_by_id(struct request *r, struct str id, bool is_parked, struct s
                                &r->gateway->config->sandboxes[0], /* the container's counts */
                            .request_id = r->id,
                            .deadline = r->deadline};
-    int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
+    int rc = client_is_believed(r) ? registry_acquire(r->gateway->registry, &want, &r->lease, err)
+                                   : client_unknown(err);
     if (rc == 0) {
         r->has_resumed = true;
         lease_is_named(r);

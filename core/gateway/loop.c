@@ -116,6 +116,9 @@ static int turn_call(struct request *r, struct turns *turns, struct upstream_cal
 {
     struct reading reading = {.call = call};
     int rc = alive_wait(r, head_wait, &reading, err);
+    if (rc == 0) {
+        upstream_limits_keep(call);
+    }
     if (rc == 0 && (call->status < 200 || call->status > 299)) {
         rc = upstream_call_failed(call, err);
     }
@@ -323,6 +326,9 @@ static int pending_run(struct request *r, struct turns *turns, struct sg_error *
     struct surface_turn left = {0};
     if (turns->surface->pending != NULL && !turns->surface->runs_nothing(r->talk)) {
         turns->surface->pending(r->talk, &left);
+    }
+    if (left.calls_count > 0 && !client_is_believed(r)) {
+        return client_unknown(err);
     }
     return left.calls_count > 0 ? calls_run(r, turns, &left, err) : 0;
 }

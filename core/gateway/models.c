@@ -85,9 +85,10 @@ static int fetch_list(struct request *r, const struct upstream *upstream, struct
 {
     struct fetch_field field;
     size_t fields = 0;
-    if (upstream->api_key != NULL) {
-        field = (struct fetch_field){
-            STR("Authorization"), str_of(arena_printf(r->arena, "Bearer %s", upstream->api_key))};
+    const char *key = upstream_key(r, upstream);
+    if (key != NULL) {
+        field = (struct fetch_field){STR("Authorization"),
+                                     str_of(arena_printf(r->arena, "Bearer %s", key))};
         fields = 1;
     }
     bool no_path = strchr(strstr(upstream->base_url, "://") + 3, '/') == NULL;
@@ -170,7 +171,8 @@ static int answer_one(struct request *r, const struct models *models, struct sg_
     const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count && !known; i++) {
         known = config->upstreams[i].instance != NULL &&
-                upstream_serves(&config->upstreams[i], name) && key_allows_model(r->key, name);
+                upstream_serves(&config->upstreams[i], name) &&
+                upstream_is_open(r, &config->upstreams[i]) && key_allows_model(r->key, name);
     }
     if (!known) {
         int rc = error_set_param(err, SG_E_NOT_FOUND, "model", "There is no model '%.128s' here.",
@@ -201,7 +203,9 @@ int models_answer(struct request *r, struct sg_error *err)
     struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
     const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count; i++) {
-        add_upstream(r, &config->upstreams[i], &models);
+        if (upstream_is_open(r, &config->upstreams[i])) {
+            add_upstream(r, &config->upstreams[i], &models);
+        }
     }
     int rc =
         r->route.kind == ROUTE_MODEL ? answer_one(r, &models, err) : answer_list(r, &models, err);

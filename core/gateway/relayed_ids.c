@@ -82,7 +82,7 @@ void relayed_ids_begin(struct relayed_ids *ids, const struct upstream_call *call
 {
     struct request *r = call->request;
     *ids = (struct relayed_ids){.request = r, .json = {.max = LIMIT_BODY_BYTES}};
-    ids->is_on = r->gateway->config->auth.mode != AUTH_NONE && call->status < 300 &&
+    ids->is_on = r->gateway->config->auth.mode == AUTH_KEYS && call->status < 300 &&
                  str_is(str_of(r->route.path), "/responses");
     ids->is_stream = call->is_stream;
     turn_stream_init(&ids->stream);

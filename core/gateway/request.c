@@ -83,7 +83,7 @@ static int health_answer(struct request *r, struct sg_error *err)
 /* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
 static int request_serve_model(struct request *r, struct sg_error *err)
 {
-    account_open(&r->account, identity_key(r->identity));
+    account_open(&r->account, client_account(r));
     int rc = limits_enter(r, err);
     if (rc == 0) {
         rc = body_receive(r, err);
@@ -97,7 +97,7 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
-    if (r->route.counted != NULL) {
+    if (r->route.counts_here || (r->route.counted != NULL && r->spoken != NULL)) {
         return count_serve(r, err);
     }
     bool intercepted = false;

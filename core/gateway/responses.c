@@ -149,7 +149,13 @@ static int answer_about(struct request *r, struct str id, struct str data, struc
 int responses_answer(struct request *r, struct sg_error *err)
 {
     struct str id = str_of(r->route.object_id);
-    struct record *record = records_find(r->gateway->responses, r->identity, id, clock_ms());
+    const struct str *identities;
+    size_t count = client_identities(r, &identities);
+    struct record *record = NULL;
+    for (size_t i = 0; i < count && record == NULL; i++) {
+        r->identity = identities[i];
+        record = records_find(r->gateway->responses, r->identity, id, clock_ms());
+    }
     if (record == NULL) {
         return responses_stored_missing(id, err);
     }

@@ -16,12 +16,13 @@
 
 struct searcher { /* an identity, by one search */
     struct hash_node node;
-    struct searcher *next;
+    struct list in_order;
     size_t search;
     int64_t *times; /* of its last searches, a ring of `per_minute` … */
     size_t per_minute;
     size_t at;    /* … whose oldest stands here once it is full */
     size_t count; /* of them */
+    int64_t asked_ms;
     size_t name_len;
     char name[];
 };
@@ -29,7 +30,7 @@ struct searcher { /* an identity, by one search */
 struct search_state {
     struct lock lock; /* of the searchers */
     struct hash searchers;
-    struct searcher *all;
+    struct list in_order; /* the one that asked longest ago first */
     struct records *cache;
 };
 
@@ -69,6 +70,14 @@ int search_is_allowed(int64_t begun, int64_t theirs, int64_t ours, struct sg_err
 
 /* ---- what is shared ---- */
 
+static void searcher_drop(struct search_state *state, struct searcher *one)
+{
+    hash_remove(&state->searchers, &one->node);
+    list_remove(&one->in_order);
+    free(one->times);
+    free(one);
+}
+
 struct search_state *search_state_new(void)
 {
     struct search_state *state = check_alloc(calloc(1, sizeof *state));
@@ -77,6 +86,7 @@ struct search_state *search_state_new(void)
                                       .identity_bytes = LIMIT_SEARCH_CACHE_IDENTITY_BYTES,
                                       .total_bytes = LIMIT_SEARCH_CACHE_BYTES};
     lock_init(&state->lock);
+    list_init(&state->in_order);
     state->cache = records_new(&options);
     return state;
 }
@@ -86,10 +96,8 @@ void search_state_free(struct search_state *state)
     if (state == NULL) {
         return;
     }
-    for (struct searcher *one = state->all, *next; one != NULL; one = next) {
-        next = one->next;
-        free(one->times);
-        free(one);
+    for (struct list *first; (first = list_first(&state->in_order)) != NULL;) {
+        searcher_drop(state, INDEX_OWNER(first, struct searcher, in_order));
     }
     hash_clear(&state->searchers);
     records_free(state->cache);
@@ -104,6 +112,19 @@ static uint64_t searcher_hash(size_t search, struct str identity)
     return hash_bytes(identity.data, identity.len) + search;
 }
 
+/* Two for each that comes, so that no more stay than have asked within a minute, whoever makes them up. */
+static void drop_quiet(struct search_state *state, int64_t now_ms)
+{
+    for (int i = 0; i < 2; i++) {
+        struct list *first = list_first(&state->in_order);
+        struct searcher *one = first == NULL ? NULL : INDEX_OWNER(first, struct searcher, in_order);
+        if (one == NULL || now_ms - one->asked_ms < MINUTE_MS) {
+            return;
+        }
+        searcher_drop(state, one);
+    }
+}
+
 static struct searcher *searcher_new(struct search_state *state, size_t search, struct str identity,
                                      size_t per_minute)
 {
@@ -115,14 +136,13 @@ static struct searcher *searcher_new(struct search_state *state, size_t search, 
     if (identity.len > 0) {
         memcpy(one->name, identity.data, identity.len);
     }
-    one->next = state->all;
-    state->all = one;
+    list_append(&state->in_order, &one->in_order);
     hash_put(&state->searchers, &one->node, searcher_hash(search, identity));
     return one;
 }
 
 static struct searcher *searcher_get(struct search_state *state, size_t search, struct str identity,
-                                     size_t per_minute)
+                                     size_t per_minute, int64_t now_ms)
 {
     struct hash_node *node = hash_first(&state->searchers, searcher_hash(search, identity));
     for (; node != NULL; node = hash_next(node)) {
@@ -132,6 +152,7 @@ static struct searcher *searcher_get(struct search_state *state, size_t search, 
             return one;
         }
     }
+    drop_quiet(state, now_ms);
     return searcher_new(state, search, identity, per_minute);
 }
 
@@ -154,7 +175,10 @@ int64_t search_rate_take(struct search_state *state, size_t search, struct str i
     CHECK(per_minute > 0);
     CHECK(per_minute <= SEARCH_PER_MINUTE_MAX);
     lock_take(&state->lock);
-    struct searcher *one = searcher_get(state, search, identity, per_minute);
+    struct searcher *one = searcher_get(state, search, identity, per_minute, now_ms);
+    one->asked_ms = now_ms;
+    list_remove(&one->in_order);
+    list_append(&state->in_order, &one->in_order);
     int64_t wait_ms = searcher_take(one, now_ms);
     lock_release(&state->lock);
     return wait_ms;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/metrics.h"
+#include "gateway/passthrough.h"
 #include "gateway/quota.h"
 #include "gateway/request.h"
 #include "gateway/search_state.h"
@@ -175,11 +176,13 @@ int gateway_serve(struct config *config)
     struct gateway *gateway = &life.gateway;
     gateway->metrics = metrics_new(config, loops_count);
     gateway->quotas = quotas_new(QUOTAS_IDLE_MAX);
+    gateway->passthrough = passthrough_new(LIMIT_ACCEPTED_MS, LIMIT_ACCEPTED_KEYS);
     settings_place_init(&gateway->settings);
     settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas);
     int code = life_live(&life, loops_count);
     settings_place_clear(&gateway->settings);
     quotas_free(gateway->quotas);
+    passthrough_free(gateway->passthrough);
     metrics_free(gateway->metrics);
     return code;
 }

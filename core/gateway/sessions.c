@@ -40,40 +40,68 @@ static void put_session(struct buf *out, const struct container_info *info, int6
     }
 }
 
-static int answer_list(struct request *r, struct sg_error *err)
+/* Those of an identity; `before` stands before the next. */
+static const char *put_sessions(struct request *r, struct str identity, const char *before,
+                                struct buf *out)
 {
-    BUF_CLEANUP struct buf out = {0};
     struct container_info *infos = NULL;
-    size_t count = registry_list(r->gateway->registry, r->identity, &infos);
-    const char *before = "";
-    (void)buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    size_t count = registry_list(r->gateway->registry, identity, &infos);
     for (size_t i = 0; i < count; i++) {
         if (infos[i].is_session) { /* the others go with their requests */
-            (void)buf_puts(&out, before);
-            put_session(&out, &infos[i], r->gateway->config->sessions.idle_timeout_ms);
+            (void)buf_puts(out, before);
+            put_session(out, &infos[i], r->gateway->config->sessions.idle_timeout_ms);
             before = ",";
         }
     }
-    (void)buf_puts(&out, "]}");
     free(infos);
+    return before;
+}
+
+static int answer_list(struct request *r, struct sg_error *err)
+{
+    BUF_CLEANUP struct buf out = {0};
+    const struct str *identities;
+    size_t count = client_identities(r, &identities);
+    if (count == 0) {
+        return client_unknown(err);
+    }
+    const char *before = "";
+    (void)buf_puts(&out, "{\"object\":\"list\",\"data\":[");
+    for (size_t i = 0; i < count; i++) {
+        before = put_sessions(r, identities[i], before, &out);
+    }
+    (void)buf_puts(&out, "]}");
     return answer_json(r, 200, buf_str(&out), err);
 }
 
 /* A session may have a container in several sandboxes: all of them end. */
-static bool end_session(struct request *r, struct str id)
+static bool end_session(struct request *r, struct str identity, struct str id)
 {
     const struct config *config = r->gateway->config;
     bool found = false;
     for (size_t i = 0; i < config->sandboxes_count; i++) {
-        found |= registry_end_session(r->gateway->registry, r->identity, id, &config->sandboxes[i]);
+        found |= registry_end_session(r->gateway->registry, identity, id, &config->sandboxes[i]);
     }
     return found;
+}
+
+static bool end_any(struct request *r, struct str id)
+{
+    const struct str *identities;
+    size_t count = client_identities(r, &identities);
+    for (size_t i = 0; i < count; i++) {
+        if (registry_end(r->gateway->registry, identities[i], id) ||
+            end_session(r, identities[i], id)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int answer_delete(struct request *r, struct sg_error *err)
 {
     struct str id = str_of(r->route.path + strlen("/sessions/"));
-    if (!registry_end(r->gateway->registry, r->identity, id) && !end_session(r, id)) {
+    if (!end_any(r, id)) {
         int rc = error_set(err, SG_E_NOT_FOUND, "There is no such session.");
         (void)snprintf(err->reason, sizeof err->reason, "session_not_found"); /* fits */
         return rc;

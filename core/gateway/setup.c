@@ -133,6 +133,25 @@ static void check_surfaces(struct setup *s, const struct conf_node *entry,
     }
 }
 
+/* Whose key goes up must be plain: the operator's, or, where clients bring theirs, the client's. */
+static void check_passthrough(struct setup *s, const struct conf_node *entry,
+                              const struct upstream *upstream)
+{
+    const char *problem =
+        !upstream->passthrough ? NULL
+        : s->config->auth.mode != AUTH_PASSTHROUGH
+            ? "means something in auth mode 'passthrough' only: elsewhere the client's key is the "
+              "gateway's"
+        : upstream->api_key != NULL
+            ? "sends the client's key, and 'api_key' is yours: leave one out"
+        : upstream->base_url == NULL ? "needs a 'base_url': a plugin gets no key"
+                                     : NULL;
+    if (problem != NULL) {
+        conf_problem(s->problems, conf_get(entry, "passthrough"), "upstream '%s': 'passthrough' %s",
+                     upstream->name, problem);
+    }
+}
+
 static void read_upstream(struct setup *s, const struct conf_node *entry)
 {
     struct upstream_text text = {0};
@@ -152,6 +171,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
     *upstream = (struct upstream){.name = text.name,
                                   .base_url = text.base_url,
                                   .api_key = text.api_key,
+                                  .passthrough = text.passthrough,
                                   .models = text.models,
                                   .surfaces = text.surfaces,
                                   .drop_params = text.drop_params,
@@ -178,6 +198,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                      text.name, problem,
                      text.api_key[0] == '\0' ? "; leave it out where none is wanted" : "");
     }
+    check_passthrough(s, entry, upstream);
     if (plugin != NULL) {
         upstream->instance = make_instance(s, entry, PLUGIN_UPSTREAM, plugin, text.name);
     } else {
@@ -432,6 +453,21 @@ static void names_unique(struct setup *s, const struct conf_node *root, const ch
     }
 }
 
+/* In mode passthrough the other upstreams are out of reach: with none left, so is the gateway. */
+static void check_open(struct setup *s, const struct conf_node *root)
+{
+    const struct config *config = s->config;
+    bool is_open = config->auth.mode != AUTH_PASSTHROUGH || config->upstreams_count == 0;
+    for (size_t i = 0; i < config->upstreams_count; i++) {
+        is_open = is_open || config->upstreams[i].passthrough;
+    }
+    if (!is_open) {
+        conf_problem(s->problems, conf_get(root, "auth"),
+                     "auth: mode 'passthrough' reaches no upstream: mark those that take their "
+                     "clients' own keys with 'passthrough: true'");
+    }
+}
+
 typedef void entry_reader(struct setup *, const struct conf_node *);
 
 static void read_section(struct setup *s, const struct conf_node *root, const char *section,
@@ -466,6 +502,7 @@ size_t config_read_plugins(struct config *config, const struct conf_node *root,
     read_section(&s, root, "sandboxes", read_sandbox);
     read_section(&s, root, "searches", read_search);
     read_section(&s, root, "interceptors", read_interceptor);
+    check_open(&s, root);
     names_unique(&s, root, "upstreams");
     names_unique(&s, root, "sandboxes");
     names_unique(&s, root, "searches");

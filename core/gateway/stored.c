@@ -156,8 +156,8 @@ static int check_responses(struct request *r, const struct json_text *body, stru
 int stored_check(struct request *r, const struct json_text *body, struct sg_error *err)
 {
     const char *surface = r->route.surface_name;
-    if (r->gateway->config->auth.mode == AUTH_NONE || surface == NULL) {
-        return 0; /* with one tenant there is no other */
+    if (r->gateway->config->auth.mode != AUTH_KEYS || surface == NULL) {
+        return 0; /* with one tenant there is no other; with a key of their own it is theirs */
     }
     if (strcmp(surface, "responses") == 0) {
         return check_responses(r, body, err);

@@ -141,7 +141,7 @@ static bool is_for_this_connection(const struct http_head *head, struct str name
  * keys of its own, and the same again for a request that is repeated. */
 static struct str value_up(struct request *r, struct str name, struct str value)
 {
-    if (r->gateway->config->auth.mode == AUTH_NONE ||
+    if (r->gateway->config->auth.mode != AUTH_KEYS || /* else nobody shares an account */
         !str_eq_nocase(name, STR("idempotency-key"))) {
         return value;
     }
@@ -163,9 +163,8 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
             fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
         }
     }
-    const char *key = r->upstream->api_key;
-    const char *spoken = r->spoken != NULL ? r->spoken->name : r->route.surface_name;
-    if (key != NULL && spoken != NULL && strcmp(spoken, "messages") == 0) {
+    const char *key = upstream_key(r, r->upstream);
+    if (key != NULL && upstream_key_is_bare(r)) {
         fields[count++] = (struct fetch_field){STR("x-api-key"), str_of(key)};
     } else if (key != NULL) {
         fields[count++] = (struct fetch_field){STR("Authorization"),
@@ -187,7 +186,8 @@ static const char *url_up(struct request *r)
     const char *host = strstr(base, "://") + 3;
     const char *version = strchr(host, '/') == NULL ? "/v1" : "";
     if (r->spoken != NULL) {
-        return arena_printf(r->arena, "%s%s%s", base, version, r->spoken->path);
+        return arena_printf(r->arena, "%s%s%s%s", base, version, r->spoken->path,
+                            r->route.counted != NULL ? "/count_tokens" : "");
     }
     const struct http_head *head = http_request_head(r->exchange);
     return arena_printf(r->arena, "%s%s%s%s%.*s", base, version, r->route.path,
@@ -415,6 +415,7 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
     if (call->status >= 400) {
         count_fault(r, call->status, 0);
     }
+    client_note(r, call->status);
     call->is_stream = says_stream(call);
     translated_head(call);
     return 0;
@@ -583,11 +584,12 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     error_set(err, code, "The model server answered with status %d.", call->status);
     read_error_body(r, buf_str(&body), err);
     buf_clear(&body);
+    translated_failed(call, err);
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
     keep_retry_after(call);
     const char *key = r->upstream->api_key;
-    if (call->status == 401) {
+    if (call->status == 401 && !r->upstream->passthrough) {
         return credentials_refused(err);
     }
     bool is_shown = key != NULL && strstr(err->message, key) != NULL;

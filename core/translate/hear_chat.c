@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256 };
+enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256, CITATIONS_MAX = 1000 };
 #define OLD_CALL INT64_MAX /* the number of a call in the older form: no other has it */
 
 struct heard_call {
@@ -29,6 +29,7 @@ struct hearing {
     struct heard_call calls[CALLS_MAX];
     size_t calls_count;
     size_t kept; /* of ids and names */
+    size_t characters, citations;
     enum said_stop stop;
     struct said_usage usage;
 };
@@ -84,6 +85,7 @@ static int text_say(struct hearing *h, enum said_kind kind, struct str text, str
         return SG_OK;
     }
     h->has_text = true;
+    h->characters += kind == SAID_TEXT ? said_characters(text) : 0;
     return say(h, &(struct said){.kind = kind, .text = text, .logprobs = logprobs}, err);
 }
 
@@ -328,6 +330,57 @@ static int calls_take(struct hearing *h, struct arena *scratch, const struct jso
     return code;
 }
 
+/* ---- citations ---- */
+
+/* {"type": "url_citation", "url_citation": {"url", "title", "start_index", "end_index"}}, or all in one object. Without a
+ * place it is at all that was said so far. */
+static int citation_take(struct hearing *h, struct arena *scratch, struct json_value value,
+                         struct sg_error *err)
+{
+    struct json_member *members, *inner;
+    size_t count, inner_count;
+    struct sg_error ignored = {0};
+    int64_t start = 0, end = -1;
+    if (value.type != JSON_OBJECT ||
+        json_members(value, "an annotation", scratch, &members, &count, &ignored) != SG_OK) {
+        return SG_OK;
+    }
+    const struct json_member *nested = json_find_type(members, count, "url_citation", JSON_OBJECT);
+    if (nested != NULL && json_members(nested->value, "an annotation", scratch, &inner,
+                                       &inner_count, &ignored) == SG_OK) {
+        members = inner;
+        count = inner_count;
+    }
+    struct said said = {.kind = SAID_CITATION,
+                        .url = json_find_text(members, count, "url", scratch),
+                        .title = json_find_text(members, count, "title", scratch)};
+    said_count_read(scratch, members, count, "start_index", &start);
+    said_count_read(scratch, members, count, "end_index", &end);
+    bool is_placed = start <= end;
+    said.start = is_placed ? (size_t)start : 0;
+    said.end = is_placed ? (size_t)end : h->characters;
+    if (said.url.len == 0 || h->citations == CITATIONS_MAX) {
+        return SG_OK;
+    }
+    h->citations++;
+    return say(h, &said, err);
+}
+
+static int citations_take(struct hearing *h, struct arena *scratch, const struct json_member *list,
+                          struct sg_error *err)
+{
+    struct json_value value;
+    int code = SG_OK;
+    if (list == NULL || list->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    struct json_walk walk = json_walk_of(list->value);
+    while (code == SG_OK && json_walk_element(&walk, &value)) {
+        code = citation_take(h, scratch, value, err);
+    }
+    return code;
+}
+
 /* ---- an answer, or a piece of one ---- */
 
 static int delta_take(struct hearing *h, struct arena *scratch, struct json_value delta,
@@ -354,6 +407,9 @@ static int delta_take(struct hearing *h, struct arena *scratch, struct json_valu
     if (code == SG_OK) {
         code = text_take(h, scratch, SAID_REFUSAL, json_find(members, count, "refusal"),
                          (struct str){0}, err);
+    }
+    if (code == SG_OK) {
+        code = citations_take(h, scratch, json_find(members, count, "annotations"), err);
     }
     if (code == SG_OK) {
         code = calls_take(h, scratch, json_find(members, count, "tool_calls"), is_whole, err);

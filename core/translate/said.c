@@ -1,6 +1,7 @@
 /* What those that hear share. */
 #include "translate/said.h"
 
+#include "base/utf8.h"
 #include "surface/reported.h"
 
 /* Some servers write numbers as text. */
@@ -27,6 +28,16 @@ void said_count_read(struct arena *arena, const struct json_member *members, siz
     if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
         *ret = number;
     }
+}
+
+size_t said_characters(struct str text)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < text.len; count++) {
+        size_t len = utf8_length(text.data + at, text.len - at);
+        at += len == 0 ? 1 : len;
+    }
+    return count;
 }
 
 int said_scan(struct str json, struct arena *arena, struct json_text *ret, struct sg_error *err)

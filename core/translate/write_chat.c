@@ -438,6 +438,13 @@ enum option_fate write_chat_fate(enum option_kind kind)
     return is_there ? OPTION_CARRIED : OPTION_REFUSED;
 }
 
+const char *write_chat_field(enum option_kind kind)
+{
+    return kind == OPTION_PARALLEL                        ? "parallel_tool_calls"
+           : kind == OPTION_JSON || kind == OPTION_SCHEMA ? "response_format"
+                                                          : names[kind];
+}
+
 static int schema_put(const struct writing *w, const struct option *option, struct sg_error *err)
 {
     struct json_member *members;

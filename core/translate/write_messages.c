@@ -427,19 +427,25 @@ static int output_put(const struct writing *w, struct sg_error *err)
 }
 
 /* Options that stand elsewhere in the request, and those that say nothing to a server of this API. */
-static const bool elsewhere[OPTION_KINDS] = {[OPTION_MAX_TOKENS] = true,
-                                             [OPTION_PARALLEL] = true,
-                                             [OPTION_USER] = true,
-                                             [OPTION_EFFORT] = true,
-                                             [OPTION_SCHEMA] = true};
+static const char *const elsewhere[OPTION_KINDS] = {[OPTION_MAX_TOKENS] = "max_tokens",
+                                                    [OPTION_PARALLEL] =
+                                                        "tool_choice.disable_parallel_tool_use",
+                                                    [OPTION_USER] = "metadata.user_id",
+                                                    [OPTION_EFFORT] = "output_config.effort",
+                                                    [OPTION_SCHEMA] = "output_config.format"};
 static const bool not_needed[OPTION_KINDS] = {
     [OPTION_CACHE_KEY] = true, [OPTION_SERVICE_TIER] = true, [OPTION_SAFETY_IDENTIFIER] = true};
 
 enum option_fate write_messages_fate(enum option_kind kind)
 {
-    return not_needed[kind]                         ? OPTION_NOT_NEEDED
-           : names[kind] != NULL || elsewhere[kind] ? OPTION_CARRIED
-                                                    : OPTION_REFUSED;
+    return not_needed[kind]                     ? OPTION_NOT_NEEDED
+           : write_messages_field(kind) != NULL ? OPTION_CARRIED
+                                                : OPTION_REFUSED;
+}
+
+const char *write_messages_field(enum option_kind kind)
+{
+    return names[kind] != NULL ? names[kind] : elsewhere[kind];
 }
 
 /* Clients write out what holds without a word. */
@@ -456,7 +462,7 @@ static bool asks_for_nothing(enum option_kind kind, struct str raw)
 static int option_put(const struct writing *w, enum option_kind kind, struct sg_error *err)
 {
     const struct option *option = &w->from->options[kind];
-    if (!option->is_said || elsewhere[kind] || not_needed[kind] ||
+    if (!option->is_said || elsewhere[kind] != NULL || not_needed[kind] ||
         asks_for_nothing(kind, option->value.raw)) {
         return SG_OK;
     }
@@ -474,16 +480,21 @@ int write_messages(const struct reading *reading, const struct conversation *fro
     struct writing w = {.reading = reading, .from = from, .out = out};
     (void)buf_putc(out, '{');
     json_member_put(out, "model", from->model);
-    limit_put(&w);
+    if (!from->is_counted) {
+        limit_put(&w);
+    }
     int code = names_check(&w, err);
     code = code == SG_OK ? system_put(&w, err) : code;
     code = code == SG_OK ? messages_put(&w, err) : code;
     code = code == SG_OK ? tools_put(&w, err) : code;
-    for (int kind = 0; code == SG_OK && kind < OPTION_KINDS; kind++) {
+    for (int kind = 0; code == SG_OK && !from->is_counted && kind < OPTION_KINDS; kind++) {
         code = option_put(&w, (enum option_kind)kind, err);
     }
     code = code == SG_OK ? output_put(&w, err) : code;
-    user_put(&w);
-    (void)buf_puts(out, from->stream ? ",\"stream\":true}" : "}");
+    if (!from->is_counted) {
+        user_put(&w);
+        (void)buf_puts(out, from->stream ? ",\"stream\":true" : "");
+    }
+    (void)buf_putc(out, '}');
     return code;
 }

@@ -15,6 +15,9 @@ void json_raw_put(struct buf *out, const char *name, struct str raw);
 enum option_fate { OPTION_CARRIED, OPTION_REFUSED, OPTION_NOT_NEEDED };
 enum option_fate write_chat_fate(enum option_kind);
 enum option_fate write_messages_fate(enum option_kind);
+/* Where it stands in a request of this API; NULL: nowhere. */
+const char *write_chat_field(enum option_kind);
+const char *write_messages_field(enum option_kind);
 
 int write_chat(const struct reading *, const struct conversation *, struct buf *out,
                struct sg_error *err);

@@ -43,10 +43,10 @@ static const char parameters[] =
 static const char bash_description[] =
     "Runs a shell command (bash) in a sandbox and returns its output and, if it is not 0, its exit "
     "status. It is the same container in which the text editor and Python code work where those "
-    "are "
-    "offered: files are shared, and the command starts in the working directory, to which relative "
-    "paths belong. Each call is a new shell: files of earlier calls in this session are normally "
-    "still there, variables, functions and the directory of 'cd' are not. Standard input is empty, "
+    "are offered: files are shared, and a first command starts in the working directory, to which "
+    "relative paths belong there. Files of earlier calls in this session are normally still there; "
+    "whether variables, functions and the directory of 'cd' are depends on the sandbox, so set "
+    "again what a command needs. Standard input is empty, "
     "and nothing can be answered interactively. What is left running in the background may be "
     "ended. The user sees only what you write, so repeat results in your answer. Expect no network "
     "access: when a download or an installation fails, do without it.";

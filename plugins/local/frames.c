@@ -75,6 +75,7 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
         valid = frame.body_len == 0;
         break;
     case FRAME_VALUE:
+    case FRAME_RESTARTED:
     case FRAME_FINISHED:
         valid = take_number(&frame, 2);
         break;

@@ -4,7 +4,7 @@
  *   KIND (1) FLAGS (1) NONCE (8) BODY
  *
  *   to the box     R  a cell's code; FLAG_MORE: it goes on in the next packet
- *                  B  a shell command, likewise
+ *                  B, J  a shell command, JavaScript, likewise
  *                  S  the pipes have been read as far as asked
  *   from the box   H  hello: the version of Python; before any cell, the nonce counts not
  *                  O, E  standard output, standard error: any bytes
@@ -13,6 +13,7 @@
  *                  X  part of the exception: FIELD (1: 0 name, 1 value, 2 traceback), then bytes
  *                  S  asks that what is in the pipes now be read before what follows; waits for the answer, an S
  *                  C  the exit status of a shell command (1)
+ *                  T  the shell, or node, is a new one (1): 0 the one before had ended, 1 it was killed
  *                  Q  it cannot be done: REFUSAL (1)
  *                  F  the cell or command has ended: 0 well, 1 by an exception
  *
@@ -34,6 +35,7 @@ enum frame_flag { FLAG_MORE = 1 };
 enum frame_kind {
     FRAME_RUN = 'R',
     FRAME_COMMAND = 'B',
+    FRAME_SCRIPT = 'J',
     FRAME_HELLO = 'H',
     FRAME_STDOUT = 'O',
     FRAME_STDERR = 'E',
@@ -42,13 +44,14 @@ enum frame_kind {
     FRAME_EXCEPTION = 'X',
     FRAME_SYNC = 'S',
     FRAME_EXITED = 'C',
+    FRAME_RESTARTED = 'T',
     FRAME_REFUSED = 'Q',
     FRAME_FINISHED = 'F',
 };
 
 enum exception_field { EXCEPTION_NAME, EXCEPTION_VALUE, EXCEPTION_TRACEBACK, EXCEPTION_FIELDS };
 
-enum frame_refusal { REFUSAL_NO_SHELL, REFUSALS }; /* why a command was not carried out */
+enum frame_refusal { REFUSAL_NO_SHELL, REFUSAL_NO_NODE, REFUSALS }; /* there is nothing to run it */
 
 struct frame {
     enum frame_kind kind;

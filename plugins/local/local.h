@@ -166,8 +166,10 @@ extern const struct sg_sandbox_ops local_ops;
 
 /* ---- run.c ---- */
 
+enum run_language { RUN_PYTHON, RUN_COMMAND, RUN_SCRIPT };
+
 struct run_request {
-    bool is_command; /* for the shell; else Python */
+    enum run_language language;
     const char *code;
     size_t code_len;
     int64_t timeout_ms;

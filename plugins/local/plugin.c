@@ -195,7 +195,9 @@ static void local_close(void *self, struct sg_call *call)
 
 static const struct sg_plugin local_plugin = {
     .name = "local",
-    .help = "runs Python and shell commands in containers of this machine: no account, no network",
+    .help =
+        "runs Python, shell commands and JavaScript in containers of this machine: no account, no "
+        "network",
     .options = local_options,
     .config_size = sizeof(struct local_config),
     .open = local_open,

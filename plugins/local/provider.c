@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define START_MS 20000  /* for the interpreter to say hello */
 #define CLOSED_MS 1000  /* from its closed socket to the word of its end */
@@ -149,19 +150,44 @@ static int emit_event(void *ctx, enum sg_out kind, const void *data, size_t len,
     return sg->emit(emitter->call, kind, data, len, err);
 }
 
-static bool is_python(const char *language)
+static int language_read(const char *name, enum run_language *ret, struct sg_error *err)
 {
-    return language == NULL || strcmp(language, "python") == 0 || strcmp(language, "python3") == 0;
+    static const struct {
+        const char *name;
+        enum run_language language;
+    } names[] = {{"python", RUN_PYTHON},     {"python3", RUN_PYTHON}, {"bash", RUN_COMMAND},
+                 {"javascript", RUN_SCRIPT}, {"js", RUN_SCRIPT},      {"node", RUN_SCRIPT}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (name == NULL || strcmp(name, names[i].name) == 0) {
+            *ret = names[i].language;
+            return 0;
+        }
+    }
+    return sg->fail(err, SG_E_INVALID, "local runs python, bash and javascript, not '%.40s'", name);
+}
+
+/* Node waits by epoll, whose watches the kernel counts for each user of the host: where boxes share the gateway's, one of
+ * them could use up those that the gateway lives on, and no limit of a box bounds them enough. */
+static int check_epoll(enum run_language language, struct sg_error *err)
+{
+    return language != RUN_SCRIPT || geteuid() == 0
+               ? 0
+               : sg->fail(err, SG_E_INVALID,
+                          "JavaScript runs only in containers that have host uids of their own: "
+                          "the gateway must run as root for that");
 }
 
 static int provider_run(void *self, struct sg_call *call, const char *handle,
                         const struct sg_run *run, struct sg_error *err)
 {
     struct local *local = self;
-    bool is_command = run->language != NULL && strcmp(run->language, "bash") == 0;
-    if (!is_command && !is_python(run->language)) {
-        return sg->fail(err, SG_E_INVALID, "local runs python and bash, not '%.40s'",
-                        run->language);
+    enum run_language language = RUN_PYTHON;
+    int result = language_read(run->language, &language, err);
+    if (result == 0) {
+        result = check_epoll(language, err);
+    }
+    if (result != 0) {
+        return result;
     }
     struct box *box = box_find(local, handle);
     if (box == NULL) {
@@ -169,7 +195,7 @@ static int provider_run(void *self, struct sg_call *call, const char *handle,
     }
     struct emitter emitter = {call};
     const struct sg_sink sink = {emit_event, &emitter};
-    const struct run_request request = {.is_command = is_command,
+    const struct run_request request = {.language = language,
                                         .code = run->code,
                                         .code_len = run->code_len,
                                         .timeout_ms = run->timeout_ms > 0 ? run->timeout_ms

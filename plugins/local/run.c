@@ -37,7 +37,8 @@ struct run {
     bool finished;   /* "finished" has come */
     bool failed;     /* the box sends no more that counts: it has ended */
     int exit_status; /* of a command; -1: not told */
-    bool has_no_shell;
+    bool is_refused; /* there is nothing to run it */
+    bool restart_told;
     uint64_t bytes;
     size_t out_noted, err_noted; /* in the pipes, to be read before later packets */
     char packet[FRAME_BYTES_MAX];
@@ -163,27 +164,46 @@ static int read_noted(struct run *run, struct sg_error *err)
                        : read_pipe(run, &run->box->err, &run->err_noted, SOURCE_PIPE_ERR, err);
 }
 
-/* What is told of a command beside its output. */
-static void note_command(struct run *run, const struct frame *frame)
+/* A shell's state is gone with it; the model has to know before it reads what the new one says. */
+static int tell_restart(struct run *run, const struct frame *frame, struct sg_error *err)
+{
+    char json[200];
+    run->restart_told = true;
+    bool is_command = run->request->language == RUN_COMMAND;
+    int len = snprintf(json, sizeof json,
+                       "{\"state\":\"restarted\",\"note\":\"%s %s; this is a new one: "
+                       "%svariables and functions are not those of before\"}",
+                       is_command ? "the shell" : "node",
+                       frame->number == 0 ? "had ended" : "was killed with a run before",
+                       is_command ? "directory, " : "");
+    int result = output_flush(&run->output, err);
+    return result != 0 ? result
+                       : run->request->sink->event(run->request->sink->ctx, SG_OUT_STATUS, json,
+                                                   (size_t)len, err);
+}
+
+/* What is told of a command, or of JavaScript, beside its output. */
+static int note_command(struct run *run, const struct frame *frame, struct sg_error *err)
 {
     if (frame->kind == FRAME_EXITED) {
         run->exit_status = (int)frame->number;
     }
-    run->has_no_shell =
-        run->has_no_shell || (frame->kind == FRAME_REFUSED && frame->number == REFUSAL_NO_SHELL);
+    run->is_refused = run->is_refused || frame->kind == FRAME_REFUSED;
+    return frame->kind == FRAME_RESTARTED && !run->restart_told ? tell_restart(run, frame, err) : 0;
 }
 
 static int take_frame(struct run *run, const struct frame *frame, struct sg_error *err)
 {
-    if (run->request->is_command) {
-        note_command(run, frame);
+    int result = run->request->language == RUN_PYTHON ? 0 : note_command(run, frame, err);
+    if (result != 0) {
+        return result;
     }
     if (frame->kind != FRAME_SYNC) {
         run->finished = frame->kind == FRAME_FINISHED;
         return output_frame(&run->output, frame, local_now_ms(), err);
     }
     note_pipes(run);
-    int result = read_noted(run, err);
+    result = read_noted(run, err);
     if (result == 0) {
         exchange_answer_sync(run->box);
     }
@@ -280,7 +300,7 @@ static int take_turn(struct run *run, struct sg_error *err)
 
 static const char *subject_of(const struct run *run)
 {
-    return run->request->is_command ? "the command" : "the code";
+    return run->request->language == RUN_COMMAND ? "the command" : "the code";
 }
 
 static int fail_stopped(const struct run *run, struct sg_error *err)
@@ -335,7 +355,8 @@ static int fail_gone(struct run *run, struct sg_error *err)
 
 static const char *stopped_text(const struct run *run)
 {
-    return run->request->is_command ? "killed; files are kept" : "interrupted; variables are kept";
+    return run->request->language == RUN_COMMAND ? "killed; files are kept"
+                                                 : "interrupted; variables are kept";
 }
 
 static int conclude(struct run *run, struct sg_error *err)
@@ -353,10 +374,13 @@ static int conclude(struct run *run, struct sg_error *err)
         return sg->fail(err, SG_E_LIMIT, "%s printed more than 64MiB and was %s", subject_of(run),
                         stopped_text(run));
     default:
-        if (run->has_no_shell) {
-            return sg->fail(err, SG_E_INVALID,
-                            "the container has no shell: there is neither bash "
-                            "nor sh in its /usr/bin");
+        if (run->is_refused) {
+            return sg->fail(err, SG_E_INVALID, "%s",
+                            run->request->language == RUN_COMMAND
+                                ? "the container has no shell: there is neither bash nor sh in "
+                                  "its /usr/bin"
+                                : "the container has no JavaScript: there is no node in its "
+                                  "/usr/bin, which is the machine's; install it there");
         }
         return 0; /* also if the box has ended since: the next run will find that */
     }
@@ -432,11 +456,12 @@ static int watch(struct run *run, struct sg_error *err)
 static int run_begin(struct run *run, struct sg_error *err)
 {
     const struct run_request *request = run->request;
+    static const enum frame_kind kinds[] = {FRAME_RUN, FRAME_COMMAND, FRAME_SCRIPT};
     const struct exchange exchange = {run->local, run->call, run->box, run->packet, run->deadline};
     int result = exchange_begin(&exchange, err);
     return result != 0 ? result
-                       : exchange_send(&exchange, request->is_command ? FRAME_COMMAND : FRAME_RUN,
-                                       request->code, request->code_len, false, err);
+                       : exchange_send(&exchange, kinds[request->language], request->code,
+                                       request->code_len, false, err);
 }
 
 static int run_claimed(struct run *run, struct sg_error *err)

@@ -41,7 +41,7 @@ class Config(E2E):
 
     def test_the_shipped_files_are_good(self):
         for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/offline.yaml",
-                     "examples/search.yaml"):
+                     "examples/search.yaml", "examples/team.yaml"):
             code, out, err = run("check", "--config", str(ROOT / name), env={"E2B_API_KEY": "e2b_" + "0" * 40})
             self.assertEqual((code, err), (0, ""), name)
             self.assertIn("good", out)
@@ -161,7 +161,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one(auth("{ name: a, key: long-enough }").replace("auth:\n", "auth:\n  mode: none\n"),
                        r"^F:4:5: auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the two out")
         self.check_one(auth("{ name: a, key: \"\" }"), r"^F:3:7: auth: key 'a' is empty")
-        missing = (r"auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only this machine can reach, "
+        missing = (r"auth: mode 'keys' needs at least one entry in 'keys' or in 'keys_file'; for a gateway that only this machine can reach, "
                    r"'mode: none' is possible")
         self.check_one("upstreams:\n" + UPSTREAM, missing)
         self.check_one("auth: { mode: keys }\nupstreams:\n" + UPSTREAM, "^F:1:7: " + missing)

@@ -271,7 +271,7 @@ static void nul_and_size_body(void)
     EXPECT_TEXT(o.all.data, "[result]{\"text/plain\":\"29999\"}");
     host_exec(box, "perl", "ls", 2, DEFAULT_TIMEOUT_MS, &o);
     CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
-    EXPECT_TEXT(o.error.message, "local (box): local runs python and bash, not 'perl'");
+    EXPECT_TEXT(o.error.message, "local (box): local runs python, bash and javascript, not 'perl'");
 }
 
 static void code_may_be_long_or_odd_but_must_be_python(void)

@@ -40,12 +40,23 @@ static void a_command_gives_its_streams_and_then_its_status(void)
     with_box(streams_body);
 }
 
+#define NEW_SHELL(why)                                                                   \
+    "[status]{\"state\":\"restarted\",\"note\":\"the shell " why "; this is a new one: " \
+    "directory, variables and functions are not those of before\"}"
+
 static void status_body(void)
 {
-    EXPECT_BASH("exit 3", EXITED(3));
     EXPECT_BASH("false", EXITED(1));
-    EXPECT_BASH("kill -SEGV $$", EXITED(139));
-    EXPECT_BASH("kill -9 $$", EXITED(137));
+    EXPECT_BASH("exit 3", EXITED(3));
+    EXPECT_BASH("kill -SEGV $$", NEW_SHELL("had ended") EXITED(139));
+    EXPECT_BASH("kill -9 $$", NEW_SHELL("had ended") EXITED(137));
+    EXPECT_BASH("kill 0; sleep 10", NEW_SHELL("had ended") EXITED(143));
+    EXPECT_BASH("kill -9 0", NEW_SHELL("had ended") EXITED(137));
+    EXPECT_BASH("true", NEW_SHELL("had ended") EXITED(0));
+    EXPECT_BASH("break", EXITED(130));
+    EXPECT_BASH("set -e; true", EXITED(0));
+    EXPECT_BASH("false; echo never", EXITED(1));
+    EXPECT_BASH("exec echo one", NEW_SHELL("had ended") "[out]one\n" EXITED(0));
     bash_for("no_such_command", DEFAULT_TIMEOUT_MS);
     EXPECT_PART(o.err.data, "no_such_command: command not found");
     EXPECT_PART(o.all.data, EXITED(127));
@@ -67,11 +78,22 @@ static void shared_body(void)
                 "[out]/home/user\nfrom python[]\n1000\n" EXITED(0));
     EXPECT_RUN("print(open('/home/user/b.txt').read(), os.getcwd(), x)",
                "[out]from bash\n /tmp 41\n");
-    EXPECT_BASH("cd /tmp; a=1; alias b=c", EXITED(0));
-    EXPECT_BASH("echo \"$PWD [$a]\"", "[out]/home/user []\n" EXITED(0));
+    EXPECT_BASH("cd /tmp; mine=2; export MINE=3; f() { echo \"f $1 $mine\"; }; shopt -s extglob",
+                EXITED(0));
+    EXPECT_BASH("pwd; f 1; sh -c 'echo $MINE'; shopt -q extglob && echo set",
+                "[out]/tmp\nf 1 2\n3\nset\n" EXITED(0));
+    EXPECT_RUN("os.environ['MINE'], os.getcwd()", "[result]{\"text/plain\":\"('1', '/tmp')\"}");
+    EXPECT_BASH("exec 7< /etc/hostname; umask", "[out]0022\n" EXITED(0));
+    EXPECT_BASH("read -r name <&7; echo $name; set -x", "[out]sandbox\n" EXITED(0));
+    bash_for("echo seen; set +x", DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.err.data, "+ echo seen\n");
+    CU_ASSERT_PTR_NULL(strstr(o.err.data, "read"));
+    EXPECT_BASH("f 2", "[out]f 2 2\n" EXITED(0));
+    /* Code that waits for its children finds its own alone. */
+    EXPECT_RUN("try: os.wait()\nexcept ChildProcessError: print('none')", "[out]none\n");
 }
 
-static void files_are_those_of_python_and_all_else_is_fresh(void)
+static void a_shell_keeps_what_commands_set_and_python_has_its_own(void)
 {
     with_box(shared_body);
 }
@@ -127,6 +149,36 @@ static void what_is_left_in_the_background_lives_on_as_pythons_does(void)
     with_box(background_body);
 }
 
+/* What a command that is broken off had set before, and what earlier ones left running, stays. */
+static void kept_body(void)
+{
+    EXPECT_BASH("a=1; sleep 1000 & old=$!", EXITED(0));
+    bash_for("a=2; sleep 100 & new=$!; sleep 101; a=3; echo never", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.all.data, "");
+    EXPECT_BASH("echo $a; kill -0 $old && echo lives; kill -0 $new 2>/dev/null || echo ended",
+                "[out]2\nlives\nended\n" EXITED(0));
+    bash_for("while :; do for i in 1 2; do :; done; done; echo never", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    bash_for("x=$(sleep 100; echo never); echo never", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.all.data, "");
+    EXPECT_BASH("echo $a", "[out]2\n" EXITED(0));
+    /* Nothing leads out of a function. */
+    bash_for("f() { sleep 100; echo never; }; f; echo never", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.all.data, "");
+    EXPECT_BASH("echo \"[$a]\"", NEW_SHELL("was killed with a run before") "[out][]\n" EXITED(0));
+    bash_for("trap '' 43; a=4; while :; do :; done", 500); /* the signal that would break it off */
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_BASH("echo \"[$a]\"", NEW_SHELL("was killed with a run before") "[out][]\n" EXITED(0));
+}
+
+static void a_shell_outlives_what_is_broken_off_or_says_that_it_did_not(void)
+{
+    with_box(kept_body);
+}
+
 static void interrupt_body(void)
 {
     struct outcome later = {0};
@@ -165,20 +217,23 @@ static void a_flood_is_ended(void)
 
 static void odd_body(void)
 {
-    size_t len = 200000;
+    size_t len = 1000000;
     char *long_command = malloc(len + 1);
     memset(long_command, 'a', len);
     long_command[len] = '\0';
     memcpy(long_command, "echo ", 5);
-    EXPECT_BASH(long_command,
-                "[err]the command cannot be run: Argument list too long\n" EXITED(126));
-    long_command[100000] = '\0'; /* several packets, and it fits */
     bash_for(long_command, DEFAULT_TIMEOUT_MS);
-    CU_ASSERT_EQUAL(o.out.len, 100000 - 5 + 1);
+    CU_ASSERT_EQUAL(o.out.len, len - 5 + 1); /* no limit of the kernel's stands in the way */
     free(long_command);
     host_exec(box, "bash", "echo a\0b", 8, DEFAULT_TIMEOUT_MS, &o);
     EXPECT_TEXT(o.all.data,
                 "[err]the command cannot be run: the command holds a NUL\n" EXITED(126));
+    EXPECT_BASH("cat <<'X'\na\\\n'b\nX\necho \"c\nd\" # e", "[out]a\\\n'b\nc\nd\n" EXITED(0));
+    bash_for("echo 'done 2 77'; printf 'done 3 0\\n' >&60; ls /proc/self/fd | tr '\\n' ' '",
+             DEFAULT_TIMEOUT_MS);
+    EXPECT_TEXT(o.out.data, "done 2 77\n0 1 2 3 ");
+    EXPECT_TEXT(o.err.data, "bash: line 1: 60: Bad file descriptor\n");
+    EXPECT_PART(o.all.data, EXITED(0));
 }
 
 static void a_command_that_no_shell_can_take_says_why(void)
@@ -199,12 +254,40 @@ static void meddled_body(void)
     EXPECT_RUN("import posix\nposix.waitpid = posix.posix_spawn = posix.chdir = None", "");
     EXPECT_BASH("echo still", "[out]still\n" EXITED(0));
     EXPECT_RUN("os.mkdir('/tmp/d'); os.chdir('/tmp/d'); os.rmdir('/tmp/d')", "");
-    EXPECT_BASH("pwd", "[out]/home/user\n" EXITED(0));
+    EXPECT_BASH("exit", EXITED(0));
+    EXPECT_BASH("pwd; umask", NEW_SHELL("had ended") "[out]/home/user\n0022\n" EXITED(0));
 }
 
 static void what_python_code_does_to_its_process_does_not_matter(void)
 {
     with_box(meddled_body);
+}
+
+/* Where there is no bash; the list of shells is the driver's, in whose process code runs. */
+static void plain_body(void)
+{
+    EXPECT_RUN("import gc\nc = [o for o in gc.get_objects() if type(o).__name__ == 'Commands'][0]\n"
+               "names = type(c).start.__globals__\nnames['SHELLS'] = ('/usr/bin/sh',)",
+               "");
+    EXPECT_BASH("a=1; cd /tmp; f() { echo \"f $a\"; }; echo $0", "[out]bash\n" EXITED(0));
+    EXPECT_BASH("f; pwd; false", "[out]f 1\n/tmp\n" EXITED(1));
+    EXPECT_BASH("cat; echo x >&9", "[err]bash: 1: eval: 9: Bad file descriptor\n" EXITED(2));
+    EXPECT_BASH("exit 4", EXITED(4));
+    EXPECT_BASH("a=1", NEW_SHELL("had ended") EXITED(0));
+    bash_for("sleep 100; echo never", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.out.data, "");
+    EXPECT_BASH("echo $a", NEW_SHELL("was killed with a run before") "[out]\n" EXITED(0));
+    EXPECT_RUN("names['SHELLS'] = ()", "");
+    EXPECT_BASH("exit", EXITED(0));
+    bash_for("echo", DEFAULT_TIMEOUT_MS);
+    CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
+    EXPECT_PART(o.error.message, "the container has no shell: there is neither bash nor sh");
+}
+
+static void without_bash_any_shell_does(void)
+{
+    with_box(plain_body);
 }
 
 static void limits_body(void)
@@ -235,14 +318,16 @@ static void commands_are_within_the_limits_of_their_box(void)
 static const struct test tests[] = {
     TEST(a_command_gives_its_streams_and_then_its_status),
     TEST(every_way_to_end_has_its_status),
-    TEST(files_are_those_of_python_and_all_else_is_fresh),
+    TEST(a_shell_keeps_what_commands_set_and_python_has_its_own),
     TEST(standard_input_is_empty_and_no_descriptor_is_handed_down),
     TEST(the_time_limit_kills_the_whole_command_and_nothing_else),
     TEST(what_is_left_in_the_background_lives_on_as_pythons_does),
+    TEST(a_shell_outlives_what_is_broken_off_or_says_that_it_did_not),
     TEST(an_interrupt_ends_a_command_and_its_status_says_so),
     TEST(a_flood_is_ended),
     TEST(a_command_that_no_shell_can_take_says_why),
     TEST(what_python_code_does_to_its_process_does_not_matter),
+    TEST(without_bash_any_shell_does),
     TEST(commands_are_within_the_limits_of_their_box),
 };
 

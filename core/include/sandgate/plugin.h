@@ -137,9 +137,11 @@ struct sg_sandbox_spec {
 };
 
 struct sg_run {
-    /* "python" (so does NULL), or "bash": a shell command line, carried out in the working directory by a fresh bash, or
-     * by sh where there is none; standard input is empty, and the exit status is told (SG_OUT_STATUS). Files are the same
-     * ones for both, and for put() and get(). A provider without a shell, or of another language: SG_E_INVALID. */
+    /* "python" (so does NULL), or "bash": a shell command line, carried out by a bash, or by sh where there is none, that
+     * starts in the working directory: a fresh one for each, or one that lasts; a lasting one that had to be begun anew
+     * is told by the state "restarted". Standard input is empty, and the exit status is told (SG_OUT_STATUS). Files are the same
+     * ones for both, and for put() and get(). Others, "javascript" above all,
+     * where a provider has them. A provider without a shell, or of another language: SG_E_INVALID. */
     const char *language;
     const char *code; /* may hold NUL bytes */
     size_t code_len;

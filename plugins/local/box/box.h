@@ -176,8 +176,15 @@ void box_drop_privileges(int status_fd);
 /* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */
 bool box_limit_driver(const struct box_limits *);
 
+/* ---- landlock.c: which files may be read, run and written, once more; behind no_new_privs, before the filter ---- */
+
+void box_set_landlock(int status_fd);
+
 /* ---- filter.c: system calls are limited from here on, for pid 1 and all that it starts ---- */
 
+#define FILTER_MAX 1024 /* instructions */
+struct sock_filter;
+unsigned box_make_filter(const struct box_limits *, struct sock_filter *ret); /* how many */
 void box_set_filter(const struct box_limits *, int status_fd);
 
 /* The text of the interpreter's side, made from the files of driver/ at build time. */

@@ -43,17 +43,16 @@
 
 #include "filter_calls.h"
 
-#define PROGRAM_MAX 1024
 struct program {
-    struct sock_filter code[PROGRAM_MAX];
+    struct sock_filter code[FILTER_MAX];
     unsigned len;
 };
 
 static void put(struct program *program, uint16_t code, uint32_t value, unsigned if_true,
                 unsigned if_false)
 {
-    if (program->len == PROGRAM_MAX) {
-        abort(); /* a table grew: PROGRAM_MAX must too */
+    if (program->len == FILTER_MAX) {
+        abort(); /* a table grew: FILTER_MAX must too */
     }
     program->code[program->len++] =
         (struct sock_filter){code, (uint8_t)if_true, (uint8_t)if_false, value};
@@ -273,12 +272,19 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_error(program, ENOSYS);
 }
 
-void box_set_filter(const struct box_limits *limits, int status_fd)
+unsigned box_make_filter(const struct box_limits *limits, struct sock_filter *ret)
 {
     static struct program program;
     program.len = 0;
     program_make(&program, limits);
-    struct sock_fprog load = {.len = (unsigned short)program.len, .filter = program.code};
+    memcpy(ret, program.code, sizeof program.code);
+    return program.len;
+}
+
+void box_set_filter(const struct box_limits *limits, int status_fd)
+{
+    static struct sock_filter code[FILTER_MAX];
+    struct sock_fprog load = {.len = (unsigned short)box_make_filter(limits, code), .filter = code};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &load) != 0) {
         box_fail(status_fd, "load the system call filter (seccomp)");
     }

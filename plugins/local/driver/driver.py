@@ -1,5 +1,5 @@
 """The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
-print, show and raise. Between cells it runs shell commands (commands.py).
+print, show and raise. Between cells it has shell commands (shell.py) and JavaScript (node.py) run.
 
 It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
@@ -23,8 +23,8 @@ PACKET_BODY = 32768
 PACKET_MAX = 65536
 RESERVE = 1 << 21  # memory kept back, so that a cell can free some when earlier ones have left none
 MORE = 1
-REQUESTS = (b"R", b"B")  # code, a command
-NO_SHELL = 0  # as in frames.h
+REQUESTS = (b"R", b"B", b"J")  # code, a command, JavaScript
+NO_SHELL, NO_NODE = range(2)  # as in frames.h
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
 FIONREAD = 0x541B
@@ -45,6 +45,10 @@ _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
 
 def as_bytes(text):
     return text.encode("utf-8", "backslashreplace")
+
+
+def kind_of(mode):
+    return mode & 0o170000
 
 
 def as_base64(data):
@@ -148,6 +152,15 @@ class Control:
                     self.send(kind, prefix + data[start : start + PACKET_BODY], more)
         finally:
             self.release()
+
+    def send_error(self, parts):
+        """Name, value and traceback."""
+        self.sending += 1  # an interrupt now would be one too many
+        with self.lock:
+            for field, text in enumerate(parts):
+                self.send_long(b"X", bytes((field,)), as_bytes(text))
+        self.interrupted = False
+        self.sending -= 1
 
     def raise_interrupt(self):
         if self.interrupted and self.sending == 0 and self.running:
@@ -344,7 +357,9 @@ class Driver:
         self.shows = Shows(self.control)
         self.count = 0
         self.loop = None
-        self.commands = Commands(self.control)
+        self.commands = Commands(self.control, Shell)
+        self.scripts = Scripts(self.control, Node)
+        self.control.shows = self.shows
         self.site = Site()
         self.lines = Lines()
         self.ast = None
@@ -406,12 +421,7 @@ class Driver:
             # A forked copy of the cell: it has nobody to tell but the pipe.
             _write(2, as_bytes(describe(error)[2]))
             _exit(1)
-        self.control.sending += 1  # an interrupt now would be one too many
-        with self.control.lock:
-            for field, text in enumerate(describe(error)):
-                self.control.send_long(b"X", bytes((field,)), as_bytes(text))
-        self.control.interrupted = False
-        self.control.sending -= 1
+        self.control.send_error(describe(error))
 
     def begin(self, nonce):
         self.control.nonce = nonce
@@ -433,6 +443,18 @@ class Driver:
             self.answer(*((b"Q", bytes((NO_SHELL,))) if status is None else (b"C", bytes((status,)))))
         except (KeyboardInterrupt, MemoryError):
             self.answer(b"C", bytes((INTERRUPTED,)))
+
+    def execute_script(self, nonce, code):
+        self.begin(nonce)
+        try:
+            self.reset()
+            self.control.running = True
+            if self.scripts.run(code):
+                self.finish(b"\0")
+            else:
+                self.answer(b"Q", bytes((NO_NODE,)))
+        except (KeyboardInterrupt, MemoryError):
+            self.finish(b"\1")
 
     def execute(self, nonce, code):
         self.count += 1
@@ -531,8 +553,10 @@ class Driver:
             kind, nonce, text = request
             if kind == b"R":
                 self.execute(nonce, text.decode("utf-8", "replace"))
-            else:
+            elif kind == b"B":
                 self.execute_command(nonce, text)
+            else:
+                self.execute_script(nonce, text)
 
 
 if __name__ == "__main__":

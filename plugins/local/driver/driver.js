@@ -1,0 +1,251 @@
+// The side of a box that runs JavaScript: one node that lasts, started by node.py, whose words it speaks on the socket that
+// it is given. It gets "number, count of lines, lines" for each cell and answers with "out NUMBER BASE64" and "err" for what is
+// printed, "text NUMBER BASE64" for the last value, "error NUMBER BASE64" for what was thrown (a list of name, value and stack), and "done NUMBER 0".
+//
+// Cells are evaluated in the inspector's REPL mode: names of let and const may be declared again, await works outside of
+// functions, and all stays from cell to cell. Like driver.py it shares its process with the user's code and is no boundary.
+'use strict';
+(() => {
+  const fs = require('fs');
+  const inspector = require('inspector');
+  const util = require('util');
+  const vm = require('vm');
+  const { AsyncLocalStorage } = require('async_hooks');
+  const { Buffer } = require('buffer');
+  const Module = require('module');
+
+  const TEXT_MAX = 1 << 20;
+  const STACK_LINES = 12;
+  const RUN = Symbol('run');
+  const TAKE = Symbol('take');
+  const PIECE = 1 << 15;
+  const fd = Number(process.argv[1]);
+  const socket = new (require('net').Socket)({ fd });
+  const session = new inspector.Session();
+  const cells = new AsyncLocalStorage();
+  const trigger = new vm.Script('this[Object.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
+  let current = 0; // the number of the cell that runs; 0: none
+  let post, taken;
+
+  // Written at once, so that what is printed keeps its order with what programs print that code starts.
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  let isBroken = false; // an interrupt came amid a line
+  function say(kind, number, rest) {
+    let data = Buffer.from(`${isBroken ? '\n' : ''}${kind} ${number} ${rest}\n`);
+    isBroken = true;
+    while (data.length > 0) {
+      try {
+        data = data.subarray(fs.writeSync(fd, data));
+      } catch (error) {
+        if (error.code !== 'EAGAIN') {
+          process.exit(0); // nobody listens any more
+        }
+        Atomics.wait(pause, 0, 0, 1);
+      }
+    }
+    isBroken = false;
+  }
+  const encoded = (text) => Buffer.from(text).toString('base64');
+  const hidden = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+
+  // ---- what is told of a cell ----
+
+  function inspect(value) {
+    try {
+      return util.inspect(value).slice(0, TEXT_MAX);
+    } catch {
+      return '<the value cannot be shown>';
+    }
+  }
+
+  // The frames of cells; those of this file and of node say nothing.
+  function stackOf(error, details) {
+    const lines = typeof error.stack === 'string' ? error.stack.split('\n') : [String(error)];
+    const first = lines.findIndex((line) => /^ {4}at /.test(line));
+    const head = first < 0 ? lines : lines.slice(0, first);
+    const frames = (first < 0 ? [] : lines.slice(first)).filter((line) => !/node:|\[eval|evalmachine|<anonymous>$/.test(line));
+    if (error instanceof SyntaxError && frames.every((line) => !line.includes('cell-')) && details) {
+      frames.unshift(`    at cell-${current}:${details.lineNumber + 1}:${details.columnNumber + 1}`);
+    }
+    return head.concat(frames.slice(0, STACK_LINES)).join('\n');
+  }
+
+  function describe(error, details) {
+    if (error?.code === 'ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING' || /^Cannot use import statement/.test(error?.message)) {
+      return ['ImportError', 'import is not available here: use require()', 'import is not available here: use require()'];
+    }
+    if (util.types.isNativeError(error) || error instanceof Error) {
+      return [String(error.name), String(error.message), stackOf(error, details)];
+    }
+    return ['Uncaught', inspect(error), `Uncaught ${inspect(error)}`];
+  }
+
+  function fail(error, details) {
+    let parts;
+    try {
+      parts = describe(error, details);
+    } catch {
+      parts = ['Error', '<its text cannot be made>', ''];
+    }
+    say('error', current, encoded(JSON.stringify(parts.map((part) => part.slice(0, 60000)))));
+  }
+
+  function finish() {
+    session.post('Runtime.discardConsoleEntries');
+    say('done', current, 0);
+    current = 0;
+  }
+
+  // The value itself, of what the inspector says of it.
+  function valueOf(remote) {
+    if (remote.objectId !== undefined) {
+      session.post('Runtime.callFunctionOn', {
+        objectId: remote.objectId,
+        functionDeclaration:
+          'function () { "use strict"; globalThis[Object.getOwnPropertySymbols(globalThis).find((s) => s.description === "take")](this); }',
+      });
+      session.post('Runtime.releaseObject', { objectId: remote.objectId });
+      const value = taken;
+      taken = undefined;
+      return value;
+    }
+    const text = remote.unserializableValue;
+    if (text === undefined) {
+      return remote.subtype === 'null' ? null : remote.value;
+    }
+    return text.endsWith('n') ? BigInt(text.slice(0, -1)) : text === '-0' ? -0 : Number(text);
+  }
+
+  function evaluated(number, error, answer) {
+    if (number !== current) {
+      return; // it was given up
+    }
+    if (error) {
+      fail(new Error(error.message));
+    } else if (answer.exceptionDetails) {
+      const details = answer.exceptionDetails;
+      fail(details.exception ? valueOf(details.exception) : new Error(details.text), details);
+    } else if (answer.result.type !== 'undefined') {
+      say('text', number, encoded(inspect(valueOf(answer.result))));
+    }
+    finish();
+  }
+
+  function interrupted() {
+    if (current !== 0) {
+      say('error', current, encoded(JSON.stringify(['Interrupted', 'the code was interrupted', 'Interrupted'])));
+      finish();
+    }
+  }
+
+  // ---- running ----
+
+  // A cell that looks like a block may be an object.
+  function asExpression(code) {
+    if (/^\s*\{[\s\S]*\}\s*$/.test(code)) {
+      try {
+        new vm.Script(`(${code}\n)`);
+        return `(${code}\n)`;
+      } catch {
+        // it is a block
+      }
+    }
+    return code;
+  }
+
+  function run(number, code) {
+    current = number;
+    const expression = `${asExpression(code)}\n//# sourceURL=cell-${number}`;
+    post = () =>
+      cells.run(number, () =>
+        session.post('Runtime.evaluate', { expression, replMode: true }, (error, answer) => evaluated(number, error, answer)),
+      );
+    hidden(RUN, () => post());
+    hidden(TAKE, (value) => {
+      taken = value;
+    });
+    try {
+      trigger.runInThisContext({ breakOnSigint: true });
+    } catch {
+      interrupted();
+    }
+  }
+
+  // What a cell prints is told in order; what earlier cells have left running prints nowhere: it is not of this one.
+  function keepApart(stream, kind) {
+    const write = stream.write.bind(stream);
+    stream.write = (data, encoding, done) => {
+      const cell = cells.getStore();
+      const bytes = typeof data === 'string' ? Buffer.from(data, typeof encoding === 'string' ? encoding : 'utf8') : data;
+      if (!(bytes instanceof Uint8Array)) {
+        return write(data, encoding, done); // which says what is wrong
+      }
+      for (let at = 0; at < bytes.length && current !== 0 && (cell === undefined || cell === current); at += PIECE) {
+        say(kind, current, Buffer.from(bytes.subarray(at, at + PIECE)).toString('base64'));
+      }
+      const then = typeof encoding === 'function' ? encoding : done;
+      if (typeof then === 'function') {
+        process.nextTick(then);
+      }
+      return true;
+    };
+  }
+
+  function offerModules() {
+    const require = Module.createRequire('/home/user/');
+    hidden('require', require);
+    hidden('module', new Module('cell'));
+    for (const name of Module.builtinModules) {
+      if (!/[_/]/.test(name) && !(name in globalThis)) {
+        Object.defineProperty(globalThis, name, {
+          configurable: true,
+          get: () => require(name),
+          set: (value) => Object.defineProperty(globalThis, name, { configurable: true, enumerable: true, writable: true, value }),
+        });
+      }
+    }
+  }
+
+  // ---- what comes ----
+
+  let received = Buffer.alloc(0);
+  function takeCell() {
+    const ends = [received.indexOf(10)];
+    if (ends[0] < 0) {
+      return false;
+    }
+    const number = Number(received.subarray(0, ends[0]));
+    const second = received.indexOf(10, ends[0] + 1);
+    if (second < 0) {
+      return false;
+    }
+    let end = second;
+    for (let left = Number(received.subarray(ends[0] + 1, second)); left > 0; left--) {
+      end = received.indexOf(10, end + 1);
+      if (end < 0) {
+        return false;
+      }
+    }
+    const code = received.subarray(second + 1, end).toString();
+    received = received.subarray(end + 1);
+    run(number, code);
+    return true;
+  }
+
+  socket.on('data', (data) => {
+    received = Buffer.concat([received, data]);
+    takeCell();
+  });
+  socket.on('end', () => process.exit(0));
+  socket.on('error', () => process.exit(0));
+  process.on('SIGINT', interrupted);
+  const tell = (error) => process.stderr.write(`Uncaught ${util.inspect(error)}\n`);
+  process.on('uncaughtException', tell);
+  process.on('unhandledRejection', tell);
+  process.argv = [process.argv[0]];
+  keepApart(process.stdout, 'out');
+  keepApart(process.stderr, 'err');
+  session.connect();
+  offerModules();
+  say('shell', 0, process.pid);
+})();

@@ -1,0 +1,60 @@
+# JavaScript. This text is put in front of driver.py's, which has the imports and constants; behind shell.py's, whose ways of
+# starting and ending it shares. What runs in node is driver.js, DRIVER_JS here.
+
+NODES = ("/usr/bin/node", "/usr/local/bin/node", "/usr/bin/nodejs")
+# Its own openings of the pipes: node makes those that it is given non-blocking, for all who share them.
+BEGIN_NODE = 'exec "$1" --no-warnings -e "$2" @SOCKET@ >/dev/stdout 2>/dev/stderr'
+
+
+def is_file(path):
+    try:
+        return kind_of(_stat(path).st_mode) == 0o100000
+    except OSError:
+        return False
+
+
+class Node(Shell):
+    """A node that runs."""
+
+    told = (b"out", b"err", b"text", b"error")
+
+    def texts(self, is_bash):
+        self.signal = _signal.SIGINT
+        for path in NODES:
+            if is_file(path):
+                return BEGIN_NODE, path, DRIVER_JS
+        raise FileNotFoundError
+
+    def tell(self, kind, count, data):
+        import binascii
+
+        if count != self.count:
+            return
+        data = binascii.a2b_base64(data)
+        if kind in (b"out", b"err"):
+            self.control.send(b"O" if kind == b"out" else b"E", data)
+        elif kind == b"text":
+            self.control.shows.send([("text/plain", data)], True)
+        else:
+            import json
+
+            self.control.send_error(json.loads(data))
+
+
+class Scripts(Lasting):
+    def fail(self, name, value):
+        self.control.send_error((name, value, f"{name}: {value}\n"))
+
+    def run(self, code):
+        """False if there is no node."""
+        try:
+            self.run_and_wait(code)
+        except ShellGone as gone:
+            self.fail("ProcessExit", f"node ended with status {gone.args[0]}; its variables are gone")
+        except KeyboardInterrupt:
+            pass  # node has said so
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            self.fail("StartError", f"node cannot be started: {error.strerror}")
+        return True

@@ -1,0 +1,313 @@
+# Shell commands. This text is put in front of driver.py's, which has the imports and constants.
+#
+# One shell carries out all commands of a box, so that directory, variables, functions and jobs last. It reads a command
+# from a socket that commands do not have (it is closed while one runs), and says there that it has ended, so nothing that
+# is printed can be taken for an end. A watcher, its parent, says how the shell itself has ended. Neither is a child of
+# this process: Python code that waits for its children must not find others.
+
+HOME = b"/home/user"  # where a shell starts, wherever Python code has gone meanwhile
+SHELLS = ("/usr/bin/bash", "/bin/bash", "/usr/bin/sh", "/bin/sh")
+EXITED, KILLED = range(2)  # why a shell is a new one, as in frames.h
+INTERRUPTED = 130  # as a shell says it: 128 and the signal
+CANNOT_RUN = 126
+START_MS = 10000
+LOOK_MS = 200  # between two looks at whether the watcher lives
+ROUND_MS = 5
+GENTLY_S = 0.05  # then what the command has started is killed
+SHELL_S = 0.3  # then the shell too
+PATIENCE_S = 0.6  # less than the gateway's
+
+# Starts the watcher in the background, whence a shell would ignore interrupts, were it not for the trap.
+STARTER = """umask 022
+{ trap : INT QUIT TERM HUP; exec @COPY@>&2 2>/dev/null
+"$0" -c "$1" bash "$2" "$3" 2>&@COPY@ @COPY@>&-; printf 'ended 0 %d\\n' $? >&@SOCKET@; } &
+printf 'watcher 0 %d\\n' $! >&@SOCKET@
+"""
+
+# The signal breaks off what runs, up to the loop; out of a function there is no way but to end.
+BREAKING = "trap '[ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000' @SIGNAL@; "
+BEGIN = "_sg_loop=$1 _sg_line=$2; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
+
+# Number of the command, number of its lines, the lines. Jobs that have died since are told to nobody. What breaks off a
+# command breaks off the loop, and a new one begins.
+LOOP = (
+    'while { IFS= read -r _sg_id <&@SOCKET@ && IFS= read -r _sg_n <&@SOCKET@; } 2>/dev/null; do '
+    '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
+    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; eval "$_sg_c" @SOCKET@<&-; '
+    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_runs=; } 2>/dev/null; done; "
+    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&@SOCKET@; _sg_runs=; eval "$_sg_loop"; }; }'
+)
+
+
+def processes():
+    """All processes of the box but those that have ended, and pid 1's: number and time of start."""
+    found = set()
+    for name in _listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            if _stat(f"/proc/{name}").st_uid != posix.getuid():  # it cannot be looked into
+                continue
+            fd = _open(f"/proc/{name}/stat", posix.O_RDONLY | posix.O_CLOEXEC)
+        except OSError:  # it has ended
+            continue
+        try:
+            fields = _read(fd, 4096).rpartition(b")")[2].split()
+        except OSError:
+            continue
+        finally:
+            _close(fd)
+        if _len(fields) > 19 and fields[0] not in (b"Z", b"X"):
+            found.add((int(name), fields[19]))
+    return found
+
+
+def kill_quietly(pid, signal):
+    try:
+        _kill(pid, signal)
+    except OSError:
+        pass
+
+
+class ShellGone(Exception):
+    """With its exit status."""
+
+
+class Shell:
+    """A shell that runs."""
+
+    told = ()  # kinds of lines beside those of all
+
+    def __init__(self, environment, control):
+        """FileNotFoundError if there is none."""
+        import _socket
+
+        self.control = control
+        self.flags = _socket.MSG_NOSIGNAL
+        self.received = b""
+        self.pid = self.watcher = 0
+        self.count = 0
+        self.socket, theirs = _socket.socketpair()
+        try:
+            starter = self.spawn(theirs.fileno(), environment)
+        finally:
+            theirs.close()
+        _waitpid(starter, 0)
+        self.await_start()
+
+    def spawn(self, fd, environment):
+        signals = [number for number in range(1, 32) if number not in (_signal.SIGKILL, _signal.SIGSTOP)]
+        for path in SHELLS:
+            is_bash = path.endswith("bash")
+            socket, copy = (60, 62) if is_bash else (9, 8)  # other shells know numbers of one digit only
+            texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy))
+                     for text in (STARTER, *self.texts(is_bash))]
+            files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
+            try:
+                return _posix_spawn(path, [path.rpartition("/")[2], "-c", texts[0], path, *texts[1:]],
+                                    environment, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=signals)
+            except FileNotFoundError:
+                continue
+        raise FileNotFoundError
+
+    def texts(self, is_bash):
+        """What the watcher's shell carries out, and two arguments of that."""
+        self.signal = _signal.SIGRTMIN + 9 if is_bash else _signal.SIGKILL
+        breaking = BREAKING.replace("@SIGNAL@", _str(int(self.signal))) if is_bash else ""
+        return breaking + BEGIN, LOOP, "\n"
+
+    def numbers(self):
+        return {self.pid, self.watcher}
+
+    def line(self, wait_ms):
+        """None if none came; ShellGone at the end."""
+        while b"\n" not in self.received:
+            poll = _poll()
+            poll.register(self.socket.fileno(), select.POLLIN)
+            if not poll.poll(wait_ms):
+                return None
+            try:
+                data = self.socket.recv(PACKET_MAX)
+            except OSError:
+                data = b""
+            if not data:
+                raise ShellGone(128 + _signal.SIGKILL)
+            self.received += data
+        line, _, self.received = self.received.partition(b"\n")
+        return line
+
+    def word(self, wait_ms):
+        """What a line says: kind, number of the command, number; None if none came, or one that is none. ShellGone if it
+        is the shell's end."""
+        line = self.line(wait_ms)
+        if line is None:
+            return None
+        try:
+            kind, count, number = line.split()
+            if kind in self.told:
+                self.tell(kind, int(count), number)
+                return None
+            word = kind, int(count), int(number)
+        except ValueError:
+            return None
+        if kind == b"ended":
+            raise ShellGone(word[2] & 255)
+        return word
+
+    def await_start(self):
+        """The two say their numbers, whoever comes first."""
+        for _ in range(START_MS // LOOK_MS):
+            kind, _, number = self.word(LOOK_MS) or (None, 0, 0)
+            if kind == b"watcher":
+                self.watcher = number
+            elif kind == b"shell":
+                self.pid = number
+            if self.pid > 1 and self.watcher > 1:
+                return
+        raise ShellGone(CANNOT_RUN)
+
+    def begin(self, command):
+        self.count += 1
+        lines = command.count(b"\n") + 1
+        try:
+            self.socket.sendall(b"%d\n%d\n%s\n" % (self.count, lines, command), self.flags)
+        except OSError:
+            pass  # its end is about to be told
+
+    def status(self, wait_ms):
+        kind, count, number = self.word(wait_ms) or (None, 0, 0)
+        return number & 255 if kind == b"done" and count == self.count else None
+
+    def wait(self):
+        while True:
+            status = self.status(LOOK_MS)
+            if status is not None:
+                return status
+            try:
+                _kill(self.watcher, 0)
+            except OSError:
+                raise ShellGone(128 + _signal.SIGKILL)
+
+    def is_there(self):
+        """Between two commands."""
+        try:
+            self.word(0)
+            _kill(self.watcher, 0)
+            return True
+        except (ShellGone, OSError):
+            return False
+
+    def end(self):
+        for pid in self.numbers():
+            if pid > 1:
+                kill_quietly(pid, _signal.SIGKILL)
+        self.socket.close()
+
+
+class Lasting:
+    """Runs what it is given in a shell (or what is like one) that lasts; when it has ended, in a new one."""
+
+    def __init__(self, control, kind):
+        self.control = control
+        self.kind = kind
+        self.environment = dict(posix.environ)
+        self.shell = None
+        self.lost = None  # why there is none any more
+
+    def start(self):
+        """The directory is the process's: it changes for a moment, and back."""
+        try:
+            back = _open(".", posix.O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        except OSError:
+            back = -1
+        handler = _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)  # ignored, ends could not be waited for
+        try:
+            _chdir(HOME)
+            self.shell = self.kind(self.environment, self.control)
+        except ShellGone:
+            raise OSError(0, "it did not start")
+        finally:
+            if handler is not None:  # of C code
+                _signal.signal(_signal.SIGCHLD, handler)
+            if back >= 0:
+                _fchdir(back)
+                _close(back)
+
+    def lose(self, why):
+        if self.shell is not None:
+            self.shell.end()
+            self.shell = None
+        self.lost = why
+
+    def have_shell(self):
+        if self.shell is not None and not self.shell.is_there():
+            self.lose(EXITED)
+        if self.shell is None:
+            self.start()
+        if self.lost is not None:
+            self.control.send(b"T", bytes((self.lost,)))
+            self.lost = None
+
+    def break_off(self, before):
+        """Ends what the command has started, wherever it has gone; what was there before is another's. The shell lives
+        on if it leaves the command in time."""
+        from time import monotonic as now
+
+        begun, shell = now(), self.shell
+        done = shell is None
+        if not done:
+            kill_quietly(shell.pid, shell.signal)
+        while now() < begun + PATIENCE_S:
+            try:
+                done = done or shell.status(0) is not None
+                if not done and now() > begun + SHELL_S:
+                    raise ShellGone
+            except ShellGone:
+                self.lose(KILLED)
+                done, shell = True, None
+            left = {pid for pid, _ in processes() - before} - (set() if shell is None else shell.numbers())
+            if done and not left:
+                break
+            # Of this signal a shell does not tell.
+            signal = _signal.SIGPIPE if not done and now() < begun + GENTLY_S else _signal.SIGKILL
+            for pid in left:
+                kill_quietly(pid, signal)
+            _poll().poll(ROUND_MS)
+
+    def run_and_wait(self, command):
+        """Its status. FileNotFoundError if there is nothing to run it in, ShellGone if that has ended."""
+        before = processes()
+        try:
+            self.have_shell()
+            before = processes()
+            self.shell.begin(command)
+            return self.shell.wait()
+        except ShellGone:
+            self.lose(EXITED)
+            raise
+        except BaseException as error:
+            self.control.sending += 1  # a second interrupt would leave half of it alive
+            if not _isinstance(error, FileNotFoundError):
+                self.break_off(before)
+            self.control.interrupted = False
+            self.control.sending -= 1
+            raise
+
+
+class Commands(Lasting):
+    def run(self, command):
+        """Its exit status; None if there is no shell."""
+        try:
+            if b"\0" in command:
+                raise ValueError
+            return self.run_and_wait(command)
+        except ShellGone as gone:
+            return gone.args[0]
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:  # with a NUL; no process to be had
+            reason = _getattr(error, "strerror", None) or "the command holds a NUL"
+            self.control.send(b"E", as_bytes(f"the command cannot be run: {reason}\n"))
+            return CANNOT_RUN

@@ -1,0 +1,197 @@
+/* JavaScript in a box: what a cell gives, what stays from cell to cell, how it ends. Every test makes a real box. Skipped
+ * where there is no node under /usr; where boxes share the gateway's uid it is shown to be refused. */
+#include "fixture.h"
+
+#include "loop/loop.h"
+
+#include <unistd.h>
+
+static void js_for(const char *code, int64_t timeout_ms)
+{
+    host_exec(box, "javascript", code, strlen(code), timeout_ms, &o);
+}
+
+/* Runs code that must go well and give exactly this (see struct outcome, `all`). */
+#define EXPECT_JS(script, everything)        \
+    do {                                     \
+        js_for(script, DEFAULT_TIMEOUT_MS);  \
+        EXPECT_TEXT(o.error.message, "");    \
+        CU_ASSERT_EQUAL(o.code, 0);          \
+        EXPECT_TEXT(o.all.data, everything); \
+    } while (0)
+
+#define VALUE(text) "[result]{\"text/plain\":\"" text "\"}"
+#define NEW_NODE(why)                                                               \
+    "[status]{\"state\":\"restarted\",\"note\":\"node " why "; this is a new one: " \
+    "variables and functions are not those of before\"}"
+
+static bool can_run(void)
+{
+    return geteuid() == 0;
+}
+
+static void values_body(void)
+{
+    EXPECT_JS("1 + 1", VALUE("2"));
+    EXPECT_JS("console.log('out'); console.error('err'); console.log('again'); ({a: [1, {b: 2}]})",
+              "[out]out\n[err]err\n[out]again\n" VALUE("{ a: [ 1, { b: 2 } ] }"));
+    EXPECT_JS("{a: 1, b: 'x'}", VALUE("{ a: 1, b: 'x' }"));
+    EXPECT_JS("undefined", "");
+    EXPECT_JS("null", VALUE("null"));
+    EXPECT_JS("-0", VALUE("-0"));
+    EXPECT_JS("12n", VALUE("12n"));
+    EXPECT_JS("fs.readFileSync('/etc/hostname', 'utf8')", VALUE("'sandbox\\\\n'"));
+    EXPECT_JS("child_process.execSync('echo from a child', {stdio: 'inherit'});",
+              "[out]from a child\n" VALUE("null"));
+}
+
+static void a_cell_gives_what_it_prints_and_its_last_value(void)
+{
+    with_box(values_body);
+}
+
+static void state_body(void)
+{
+    EXPECT_JS("const a = 1; let b = 2; function f() { return a + b; } class K {}", "");
+    EXPECT_JS("const a = 10; let b = 3; f()", VALUE("13"));
+    EXPECT_JS("const got = await new Promise((r) => setTimeout(() => r(7), 5)); got", VALUE("7"));
+    EXPECT_JS("got + a", VALUE("17"));
+    EXPECT_RUN("a = 'python'", "");
+    EXPECT_JS("a; fs.writeFileSync('/home/user/shared', String(a))", "");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/shared\",\"size\":2,\"type\":\"file\"}\n");
+    EXPECT_RUN("print(a, open('shared').read())\nimport os\ntry: os.wait()\n"
+               "except ChildProcessError: print('none')",
+               "[out]python 10\nnone\n");
+}
+
+static void what_cells_declare_stays_and_may_be_declared_again(void)
+{
+    with_box(state_body);
+}
+
+static void errors_body(void)
+{
+    EXPECT_JS("const kept = 5\nfunction g(x) {\n  throw new TypeError('bad ' + x) }\ng(3)",
+              "[exception]{\"name\":\"TypeError\",\"value\":\"bad 3\",\"traceback\":\"TypeError: "
+              "bad 3\\n    at g (cell-1:3:9)\\n    at cell-1:4:1\"}");
+    EXPECT_JS("kept", VALUE("5"));
+    EXPECT_JS("let x = ;",
+              "[exception]{\"name\":\"SyntaxError\",\"value\":\"Unexpected token ';'\","
+              "\"traceback\":\"SyntaxError: Unexpected token ';'\\n    at cell-3:1:9\"}");
+    EXPECT_JS("throw {code: 4}", "[exception]{\"name\":\"Uncaught\",\"value\":\"{ code: 4 }\","
+                                 "\"traceback\":\"Uncaught { code: 4 }\"}");
+    js_for("await import('fs')", DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.exception.data, "import is not available here: use require()");
+    js_for("setTimeout(() => { throw new Error('late') }, 1);"
+           "await new Promise((r) => setTimeout(r, 50)); kept",
+           DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.err.data, "Uncaught Error: late");
+    EXPECT_PART(o.all.data, VALUE("5"));
+    EXPECT_JS("process.exit(3)",
+              "[exception]{\"name\":\"ProcessExit\",\"value\":\"node ended with status 3; its "
+              "variables are gone\",\"traceback\":\"ProcessExit: node ended with status 3; its "
+              "variables are gone\\n\"}");
+    EXPECT_JS("typeof kept", NEW_NODE("had ended") VALUE("'undefined'"));
+}
+
+static void an_error_has_a_short_stack_and_state_survives_it(void)
+{
+    with_box(errors_body);
+}
+
+static void interrupt_body(void)
+{
+    EXPECT_RUN("own = 1", "");
+    EXPECT_JS("let kept = 5", "");
+    js_for("for (;;) {}", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.error.message,
+                "local (box): the code ran longer than 1s and was interrupted; variables are kept");
+    js_for("child_process.execSync('sleep 1000')", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    js_for("await new Promise(() => {})", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_JS("kept", VALUE("5"));
+    js_for("for (;;) await null", 500); /* nothing leads out of this */
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
+    EXPECT_RUN("own", VALUE("1"));
+    EXPECT_RUN("import subprocess\nsubprocess.run(['pgrep', 'sleep']).returncode", VALUE("1"));
+}
+
+static void code_over_its_time_is_interrupted(void)
+{
+    with_box(interrupt_body);
+}
+
+static void apart_body(void)
+{
+    EXPECT_JS("globalThis.ticks = 0; setInterval(() => { ticks++; console.log('tick') }, 5); 0",
+              VALUE("0"));
+    js_for(
+        "const from = ticks; while (ticks < from + 3) await new Promise((r) => setTimeout(r, 5));"
+        "console.log('own')",
+        DEFAULT_TIMEOUT_MS);
+    EXPECT_TEXT(o.all.data, "[out]own\n");
+}
+
+static void what_an_earlier_cell_left_running_does_not_print_into_a_later_one(void)
+{
+    with_box(apart_body);
+}
+
+static void shared_body(void)
+{
+    js_for("1", DEFAULT_TIMEOUT_MS);
+    CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
+    EXPECT_TEXT(o.error.message,
+                "local (box): JavaScript runs only in containers that have host uids of their own: "
+                "the gateway must run as root for that");
+    EXPECT_RUN("1", VALUE("1"));
+}
+
+static void without_uids_of_their_own_boxes_run_no_javascript(void)
+{
+    with_box(shared_body);
+}
+
+static void missing_body(void)
+{
+    EXPECT_RUN("import gc\nc = [o for o in gc.get_objects() if type(o).__name__ == 'Scripts'][0]\n"
+               "type(c).run.__globals__['NODES'] = ()",
+               "");
+    js_for("1", DEFAULT_TIMEOUT_MS);
+    CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
+    EXPECT_TEXT(o.error.message, "local (box): the container has no JavaScript: there is no node "
+                                 "in its /usr/bin, which is the machine's; install it there");
+    host_exec(box, "ruby", "1", 1, DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.error.message, "local (box): local runs python, bash and javascript, not 'ruby'");
+}
+
+static void a_machine_without_node_says_so(void)
+{
+    with_box(missing_body);
+}
+
+static const struct test tests[] = {
+    TEST(a_cell_gives_what_it_prints_and_its_last_value),
+    TEST(what_cells_declare_stays_and_may_be_declared_again),
+    TEST(an_error_has_a_short_stack_and_state_survives_it),
+    TEST(code_over_its_time_is_interrupted),
+    TEST(what_an_earlier_cell_left_running_does_not_print_into_a_later_one),
+    TEST(a_machine_without_node_says_so),
+};
+
+static const struct test tests_shared[] = {TEST(without_uids_of_their_own_boxes_run_no_javascript)};
+
+int main(int argc, char **argv)
+{
+    if (!can_run()) {
+        return run_tests("local_script", tests_shared, COUNT_OF(tests_shared), argc, argv);
+    }
+    if (access("/usr/bin/node", X_OK) != 0 && access("/usr/local/bin/node", X_OK) != 0) {
+        fprintf(stderr, "skipped: there is no node under /usr\n");
+        return 77;
+    }
+    return run_tests("local_script", tests, COUNT_OF(tests), argc, argv);
+}
