@@ -109,7 +109,10 @@ TARGETS = (
     ("waiting", "9,500 waiting: share of a core", just("waiting", "share of a core", "sandgate"), 0.6, "", "median"),
     ("local", "local sandbox: create to first output", just("local", "create to first output", "local"), 3.0, "ms",
      "median"),
+    ("local", "local sandbox: the same, cold", just("local", "create to first output, cold", "local"), 15.0, "ms", "median"),
     ("local", "local sandbox: next run", just("local", "next run", "local"), 1.0, "ms", "median"),
+    ("local", "local sandbox: memory of an idle session with packages loaded",
+     just("local", "memory of an idle session, with packages", "local"), 8.0, "MB", "median"),
 )
 
 
