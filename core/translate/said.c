@@ -3,6 +3,9 @@
 
 #include "surface/reported.h"
 
+/* A count beyond that is none: it could not be added to another one. */
+static const int64_t count_most = INT64_MAX / 8;
+
 /* Some servers write numbers as text. */
 static struct json_value number_in(struct json_value string, struct arena *arena)
 {
@@ -24,7 +27,8 @@ void said_count_read(struct arena *arena, const struct json_member *members, siz
     }
     struct json_value value =
         member->value.type == JSON_STRING ? number_in(member->value, arena) : member->value;
-    if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
+    if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0 &&
+        number <= count_most) {
         *ret = number;
     }
 }

@@ -261,6 +261,38 @@ static void a_whole_answer_of_more_than_32_mib_fails(void)
     CU_ASSERT_STRING_EQUAL(err.message, "The upstream's answer is larger than 32 MiB");
 }
 
+/* Sums of counts as large as numbers get would overflow: what no model reaches is not said. */
+static void counts_that_no_model_reaches_are_not_counted(void)
+{
+#define MOST "9223372036854775807"
+    expect_summary(
+        messages_over_chat, false,
+        "{\"choices\":[{\"message\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":" MOST
+        ",\"completion_tokens\":3}}",
+        "text(a) end(end_turn) usage(- 3 - -)");
+    static const char chat[] = "{\"choices\":[{\"message\":{\"content\":\"a\"}}],\"usage\":{"
+                               "\"prompt_tokens\":" MOST ",\"completion_tokens\":" MOST "}}";
+    static const char messages[] =
+        "{\"content\":[{\"type\":\"text\",\"text\":\"a\"}],\"stop_reason\":\"end_turn\",\"usage\":{"
+        "\"input_"
+        "tokens\":" MOST ",\"cache_read_input_tokens\":" MOST
+        ",\"cache_creation_input_tokens\":" MOST ",\"output_tokens\":" MOST "}}";
+#undef MOST
+    static const struct {
+        const struct translate_pair *pair;
+        const char *bytes;
+    } rows[] = {{&responses_over_chat, chat},
+                {&responses_over_messages, messages},
+                {&chat_over_messages, messages}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        BUF_CLEANUP struct buf out = {0};
+        struct sg_error err = {0};
+        CU_ASSERT_EQUAL(answer(*rows[i].pair, false, str_of(rows[i].bytes), &out, &err), SG_OK);
+        CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "\"a\""));
+        CU_ASSERT_PTR_NULL(strstr(out.data, "_tokens\":"));
+    }
+}
+
 /* A name of very many pieces is cut, not copied each time. */
 static void a_name_grows_to_256_bytes(void)
 {
@@ -307,6 +339,7 @@ static const struct test tests[] = {
     TEST(json_that_is_too_deep_is_not_understood),
     TEST(arguments_as_a_deep_object_are_text_to_us),
     TEST(a_whole_answer_of_more_than_32_mib_fails),
+    TEST(counts_that_no_model_reaches_are_not_counted),
     TEST(a_name_grows_to_256_bytes),
     TEST(each_api_goes_to_chat_and_to_messages),
 };
