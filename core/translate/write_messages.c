@@ -16,6 +16,16 @@ struct writing {
 
 /* ---- parts ---- */
 
+/* Nothing but white space: such a text is refused there, and models begin calls with line ends. */
+static bool is_blank(struct str text)
+{
+    bool is_blank = true;
+    for (size_t i = 0; is_blank && i < text.len; i++) {
+        is_blank = memchr(" \t\r\n\v\f", text.data[i], 6) != NULL;
+    }
+    return is_blank;
+}
+
 static void text_put(struct buf *out, struct str text)
 {
     json_comma_put(out);
@@ -138,7 +148,7 @@ static int part_put(const struct writing *w, const struct part *part, struct sg_
     switch (part->kind) {
     case PART_TEXT:
     case PART_REFUSAL:
-        if (part->text.len > 0) { /* empty ones are refused there */
+        if (!is_blank(part->text)) {
             text_put(w->out, part->text);
         }
         return SG_OK;
@@ -168,7 +178,7 @@ static bool says_something(const struct message *message)
         const struct part *part = &message->parts[i];
         bool is_text = part->kind == PART_TEXT || part->kind == PART_REFUSAL;
         bool is_reasoning = part->kind == PART_REASONING;
-        if ((is_text && part->text.len > 0) || (!is_text && !is_reasoning)) {
+        if ((is_text && !is_blank(part->text)) || (!is_text && !is_reasoning)) {
             return true;
         }
     }
@@ -223,7 +233,7 @@ static int system_part_put(const struct writing *w, const struct part *part, boo
         return refuse_field(w->reading, part->path,
                             "is no text, which this message must be for this model's server", err);
     }
-    if (part->text.len > 0) {
+    if (!is_blank(part->text)) {
         (void)buf_puts(w->out, *is_first ? ",\"system\":[" : "");
         text_put(w->out, part->text);
         *is_first = false;
