@@ -85,6 +85,27 @@ static int text_say(struct hearing *h, enum said_kind kind, struct str text, str
     return say(h, &(struct said){.kind = kind, .text = text, .logprobs = logprobs}, err);
 }
 
+/* The texts of an array of parts. They are said at once: said one by one, small parts make an event each. */
+static struct str parts_text(struct arena *scratch, struct json_value array)
+{
+    char *all = check_alloc(arena_alloc(scratch, array.raw.len)); /* no text is longer decoded */
+    size_t len = 0;
+    struct json_walk walk = json_walk_of(array);
+    struct json_value value;
+    while (json_walk_element(&walk, &value)) {
+        struct json_member *members;
+        size_t count;
+        struct sg_error ignored = {0};
+        if (value.type == JSON_OBJECT &&
+            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
+            struct str text = json_find_text(members, count, "text", scratch);
+            len += text.len;
+            memcpy(all + len - text.len, text.len > 0 ? text.data : "", text.len);
+        }
+    }
+    return (struct str){all, len};
+}
+
 /* A string, or parts with a text each. */
 static int text_take(struct hearing *h, struct arena *scratch, enum said_kind kind,
                      const struct json_member *member, struct str logprobs, struct sg_error *err)
@@ -95,23 +116,9 @@ static int text_take(struct hearing *h, struct arena *scratch, enum said_kind ki
     if (member->value.type == JSON_STRING) {
         return text_say(h, kind, json_text_of(member->value, scratch), logprobs, err);
     }
-    if (member->value.type != JSON_ARRAY) {
-        return SG_OK;
-    }
-    struct json_walk walk = json_walk_of(member->value);
-    struct json_value value;
-    int code = SG_OK;
-    while (code == SG_OK && json_walk_element(&walk, &value)) {
-        struct json_member *members;
-        size_t count;
-        struct sg_error ignored = {0};
-        if (value.type == JSON_OBJECT &&
-            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
-            code = text_say(h, kind, json_find_text(members, count, "text", scratch),
-                            (struct str){0}, err);
-        }
-    }
-    return code;
+    return member->value.type == JSON_ARRAY
+               ? text_say(h, kind, parts_text(scratch, member->value), logprobs, err)
+               : SG_OK;
 }
 
 /* ---- calls ---- */
@@ -225,7 +232,7 @@ static bool index_read(struct arena *scratch, const struct json_member *members,
                        int64_t *ret)
 {
     int64_t index = -1;
-    said_count_read(scratch, members, count, "index", &index);
+    said_number_read(scratch, members, count, "index", &index);
     if (index >= 0) {
         *ret = index;
     }

@@ -60,7 +60,9 @@ extern const struct hearer_ops hear_chat, hear_messages;
 /* An answer, or an event of one, which is an object; UNAVAILABLE with the cause where it is none. */
 int said_scan(struct str json, struct arena *, struct json_text *ret, struct sg_error *err);
 
-/* Into *ret the count of that name, where there is one. */
+/* Into *ret the number of that name, where there is one that is not negative; and likewise one that counts tokens. */
+void said_number_read(struct arena *, const struct json_member *, size_t count, const char *name,
+                      int64_t *ret);
 void said_count_read(struct arena *, const struct json_member *, size_t count, const char *name,
                      int64_t *ret);
 
