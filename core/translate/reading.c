@@ -88,7 +88,8 @@ int fields_read(struct reading *reading, const struct json_member *members, size
             code = refuse_field(reading, path, unknown_field, err);
         }
     }
-    return code;
+    return code == SG_OK && reading->no_text != NULL ? wrong_type(reading->no_text, "a string", err)
+                                                     : code;
 }
 
 static bool is_listed(const char *const *names, struct str name)
@@ -156,9 +157,18 @@ const char *path_item(struct reading *reading, const char *path, size_t index)
 
 /* ---- objects ---- */
 
-struct str object_text(const struct reading *reading, const struct object *o, const char *name)
+struct str object_text(struct reading *reading, const struct object *o, const char *name)
 {
-    return json_find_text(o->members, o->count, name, reading->arena);
+    const struct json_member *member = json_find(o->members, o->count, name);
+    if (member == NULL || member->value.type == JSON_NULL) {
+        return (struct str){0};
+    }
+    if (member->value.type != JSON_STRING) {
+        reading->no_text =
+            reading->no_text == NULL ? path_at(reading, o->path, name) : reading->no_text;
+        return (struct str){0};
+    }
+    return json_text_of(member->value, reading->arena);
 }
 
 int object_open(struct reading *reading, const char *path, struct json_value value,
@@ -308,7 +318,11 @@ int functions_read(struct reading *reading, const struct json_member *tools,
     for (size_t i = 0; code == SG_OK && i < count; i++) {
         struct function *function = &to->functions[to->functions_count];
         code = read(reading, path_item(reading, "tools", i), values[i], function, err);
-        to->functions_count += function->name.len > 0; /* else the operator lets it go */
+        bool is_let_go = code == SG_OK && function->path == NULL;
+        if (code == SG_OK && !is_let_go && function->name.len == 0) {
+            code = wrong_type(function->path, "a tool with a name", err);
+        }
+        to->functions_count += code == SG_OK && !is_let_go;
     }
     return code;
 }

@@ -12,7 +12,8 @@ struct reading {
         drop; /* paths that the operator lets go, ended by NULL: each with all that is inside, "[]" is any
                                 index: "messages[].name" */
     size_t messages_room;
-    size_t objects; /* that were read: bounded */
+    size_t objects;      /* that were read: bounded */
+    const char *no_text; /* the first that should be a string, and is not */
 };
 
 struct object { /* a message, a part of it, a tool: opened */
@@ -25,7 +26,8 @@ struct object { /* a message, a part of it, a tool: opened */
 /* Fails where the value is no object. */
 int object_open(struct reading *, const char *path, struct json_value, struct object *ret,
                 struct sg_error *err);
-struct str object_text(const struct reading *, const struct object *, const char *name);
+/* Empty where it is not there or null. What is no text is noted, and fails where the reading of all fields ends. */
+struct str object_text(struct reading *, const struct object *, const char *name);
 
 enum field_kind {
     FIELD_READ,       /* by a function of its own */

@@ -378,53 +378,44 @@ static void named_put(struct buf *out, struct str name, bool is_custom)
     (void)buf_puts(out, "}}");
 }
 
-static bool is_custom_tool(const struct conversation *from, struct str name)
-{
-    for (size_t i = 0; i < from->functions_count; i++) {
-        if (str_eq(from->functions[i].name, name)) {
-            return from->functions[i].is_custom;
-        }
-    }
-    return false;
-}
-
+/* Servers of chat other than the vendor's know no choice among some tools, so the others are left out; it then is one among
+ * all that are there. */
 static void choice_put(const struct writing *w)
 {
     static const char *const words[] = {
         [CHOICE_AUTO] = "\"auto\"", [CHOICE_NONE] = "\"none\"", [CHOICE_REQUIRED] = "\"required\""};
     const struct choice *choice = &w->from->choice;
-    if (choice->kind == CHOICE_UNSAID) {
+    enum choice_kind kind = choice->kind != CHOICE_ALLOWED ? choice->kind
+                            : choice->is_required          ? CHOICE_REQUIRED
+                                                           : CHOICE_AUTO;
+    if (kind == CHOICE_UNSAID) {
         return;
     }
     (void)buf_puts(w->out, ",\"tool_choice\":");
-    if (choice->kind == CHOICE_FUNCTION) {
+    if (kind == CHOICE_FUNCTION) {
         BUF_CLEANUP struct buf one = {0};
         named_put(&one, choice->name, choice->is_custom);
         (void)buf_append_str(w->out, buf_str(&one));
-    } else if (choice->kind == CHOICE_ALLOWED) {
-        (void)buf_printf(
-            w->out, "{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":\"%s\",\"tools\":[",
-            choice->is_required ? "required" : "auto");
-        for (size_t i = 0; i < choice->count; i++) {
-            named_put(w->out, choice->names[i], is_custom_tool(w->from, choice->names[i]));
-        }
-        (void)buf_puts(w->out, "]}}");
     } else {
-        (void)buf_puts(w->out, words[choice->kind]);
+        (void)buf_puts(w->out, words[kind]);
     }
 }
 
+/* An empty list of tools, and a choice without tools, are refused by most servers. */
 static void tools_put(const struct writing *w)
 {
-    if (w->from->functions_count == 0) {
-        return; /* a choice without tools is refused by most servers */
-    }
-    (void)buf_puts(w->out, ",\"tools\":[");
+    bool is_first = true;
     for (size_t i = 0; i < w->from->functions_count; i++) {
-        function_put(w->out, &w->from->functions[i]);
+        if (choice_allows(&w->from->choice, w->from->functions[i].name)) {
+            (void)buf_puts(w->out, is_first ? ",\"tools\":[" : "");
+            function_put(w->out, &w->from->functions[i]);
+            is_first = false;
+        }
     }
-    (void)buf_putc(w->out, ']');
-    choice_put(w);
+    if (!is_first) {
+        (void)buf_putc(w->out, ']');
+        choice_put(w);
+    }
 }
 
 /* ---- options ---- */

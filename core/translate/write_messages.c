@@ -273,13 +273,31 @@ static int names_check(const struct writing *w, struct sg_error *err)
 
 /* ---- tools ---- */
 
-static bool is_allowed(const struct choice *choice, struct str name)
+static bool has_type(struct str schema)
 {
-    bool is_among = choice->kind != CHOICE_ALLOWED;
-    for (size_t i = 0; !is_among && i < choice->count; i++) {
-        is_among = str_eq(choice->names[i], name);
+    struct json_walk walk = json_walk_of((struct json_value){JSON_OBJECT, schema});
+    struct json_value value;
+    struct str key;
+    while (json_walk_member(&walk, &key, &value)) {
+        if (json_key_is(key, "type")) {
+            return true;
+        }
     }
-    return is_among;
+    return false;
+}
+
+/* The API wants the type of a function's input said, which is an object in all of them. */
+static void input_schema_put(struct buf *out, struct str schema)
+{
+    struct str inside =
+        schema.len > 0 ? (struct str){schema.data + 1, schema.len - 1} : STR("\"properties\":{}}");
+    if (schema.len > 0 && has_type(schema)) {
+        json_raw_put(out, "input_schema", schema);
+        return;
+    }
+    json_raw_put(out, "input_schema", STR("{\"type\":\"object\""));
+    (void)buf_puts(out, inside.data[strspn(inside.data, " \t\r\n")] == '}' ? "" : ",");
+    (void)buf_append_str(out, inside);
 }
 
 static int function_put(const struct writing *w, const struct function *function,
@@ -296,9 +314,7 @@ static int function_put(const struct writing *w, const struct function *function
     if (function->description.len > 0) {
         json_member_put(w->out, "description", function->description);
     }
-    json_raw_put(w->out, "input_schema",
-                 function->schema.len > 0 ? function->schema
-                                          : STR("{\"type\":\"object\",\"properties\":{}}"));
+    input_schema_put(w->out, function->schema);
     if (str_is(function->strict, "true")) {
         json_raw_put(w->out, "strict", function->strict);
     }
@@ -330,18 +346,19 @@ static void choice_put(const struct writing *w)
 /* Of a choice among some tools the others are left out: the API has no such choice. */
 static int tools_put(const struct writing *w, struct sg_error *err)
 {
+    bool is_first = true;
     int code = SG_OK;
-    if (w->from->functions_count == 0) {
-        return SG_OK;
-    }
-    (void)buf_puts(w->out, ",\"tools\":[");
     for (size_t i = 0; code == SG_OK && i < w->from->functions_count; i++) {
-        if (is_allowed(&w->from->choice, w->from->functions[i].name)) {
+        if (choice_allows(&w->from->choice, w->from->functions[i].name)) {
+            (void)buf_puts(w->out, is_first ? ",\"tools\":[" : "");
             code = function_put(w, &w->from->functions[i], err);
+            is_first = false;
         }
     }
-    (void)buf_putc(w->out, ']');
-    choice_put(w);
+    if (!is_first) {
+        (void)buf_putc(w->out, ']');
+        choice_put(w);
+    }
     return code;
 }
 

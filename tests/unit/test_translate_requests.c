@@ -347,7 +347,8 @@ static void a_part_that_is_let_go_leaves_nothing_behind(void)
     let_go(
         "{\"messages\":[],\"tools\":[{\"type\":\"retrieval\"},{\"type\":\"function\",\"function\":{"
         "\"name\":\"f\",\"parameters\":{}}}]}",
-        "tools[].type", HEAD "[],\"tools\":[{\"name\":\"f\",\"input_schema\":{}}]}");
+        "tools[].type",
+        HEAD "[],\"tools\":[{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}");
 }
 
 /* ---- what is hostile ---- */
