@@ -188,17 +188,23 @@ static int calls_tell(struct hearing *h, size_t count, struct sg_error *err)
 
 /* Id and name may come late, and a name in pieces; some servers say all of it in every piece. Once arguments have come
  * both are whole. */
-static void call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece)
+static int call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece,
+                     struct sg_error *err)
 {
     size_t len = call->name.len + piece->name.len;
     if (call->is_told) {
-        return;
+        return SG_OK;
     }
     call->is_custom = call->is_custom || piece->is_custom;
     if (call->id.len == 0 && piece->id.len > 0) {
         call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
     }
-    if (piece->name.len > 0 && len <= NAME_BYTES_MAX && !str_eq(call->name, piece->name)) {
+    if (piece->name.len > 0 && !str_eq(call->name, piece->name)) {
+        if (len > NAME_BYTES_MAX) { /* cut, it could be that of another tool */
+            return error_set(err, SG_E_UNAVAILABLE,
+                             "The upstream calls a tool by a name of more than %d bytes",
+                             NAME_BYTES_MAX);
+        }
         char *name = check_alloc(arena_alloc(h->arena, len));
         if (call->name.len > 0) {
             memcpy(name, call->name.data, call->name.len);
@@ -206,6 +212,7 @@ static void call_grow(struct hearing *h, struct heard_call *call, const struct p
         memcpy(name + call->name.len, piece->name.data, piece->name.len);
         call->name = (struct str){name, len};
     }
+    return SG_OK;
 }
 
 /* Text; or an object, which is the whole. */
@@ -287,8 +294,8 @@ static int call_take(struct hearing *h, struct arena *scratch, struct json_value
         h->calls[h->calls_count++] =
             (struct heard_call){.has_index = piece.has_index, .index = piece.index};
     }
-    call_grow(h, &h->calls[call], &piece);
-    return arguments_say(h, scratch, call, piece.arguments, err);
+    code = call_grow(h, &h->calls[call], &piece, err);
+    return code == SG_OK ? arguments_say(h, scratch, call, piece.arguments, err) : code;
 }
 
 static int calls_take(struct hearing *h, struct arena *scratch, const struct json_member *calls,
