@@ -88,8 +88,9 @@ int fields_read(struct reading *reading, const struct json_member *members, size
             code = refuse_field(reading, path, unknown_field, err);
         }
     }
-    return code == SG_OK && reading->no_text != NULL ? wrong_type(reading->no_text, "a string", err)
-                                                     : code;
+    return code == SG_OK && reading->wrong != NULL
+               ? wrong_type(reading->wrong, reading->expected, err)
+               : code;
 }
 
 static bool is_listed(const char *const *names, struct str name)
@@ -157,18 +158,28 @@ const char *path_item(struct reading *reading, const char *path, size_t index)
 
 /* ---- objects ---- */
 
+const struct json_member *object_member(struct reading *reading, const struct object *o,
+                                        const char *name, enum json_type type)
+{
+    static const char *const words[] = {[JSON_NUMBER] = "a number",
+                                        [JSON_STRING] = "a string",
+                                        [JSON_ARRAY] = "an array",
+                                        [JSON_OBJECT] = "an object"};
+    const struct json_member *member = json_find(o->members, o->count, name);
+    if (member == NULL || member->value.type == JSON_NULL || member->value.type == type) {
+        return member == NULL || member->value.type == JSON_NULL ? NULL : member;
+    }
+    if (reading->wrong == NULL) {
+        reading->wrong = path_at(reading, o->path, name);
+        reading->expected = words[type];
+    }
+    return NULL;
+}
+
 struct str object_text(struct reading *reading, const struct object *o, const char *name)
 {
-    const struct json_member *member = json_find(o->members, o->count, name);
-    if (member == NULL || member->value.type == JSON_NULL) {
-        return (struct str){0};
-    }
-    if (member->value.type != JSON_STRING) {
-        reading->no_text =
-            reading->no_text == NULL ? path_at(reading, o->path, name) : reading->no_text;
-        return (struct str){0};
-    }
-    return json_text_of(member->value, reading->arena);
+    const struct json_member *member = object_member(reading, o, name, JSON_STRING);
+    return member == NULL ? (struct str){0} : json_text_of(member->value, reading->arena);
 }
 
 int object_open(struct reading *reading, const char *path, struct json_value value,
