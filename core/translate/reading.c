@@ -200,11 +200,11 @@ int object_open(struct reading *reading, const char *path, struct json_value val
 
 /* ---- lists ---- */
 
-/* Twice the room in the arena for a list that is full. */
+/* Twice the room in the arena for a list that is full. Most have one element. */
 static void *list_grown(struct reading *reading, const void *list, size_t count, size_t *room,
                         size_t size)
 {
-    *room = *room == 0 ? 8 : 2 * *room;
+    *room = *room == 0 ? 1 : 2 * *room;
     void *more = arena_get(reading->arena, *room * size);
     if (count > 0) {
         memcpy(more, list, count * size);
@@ -253,11 +253,24 @@ static struct message *part_spread(struct reading *reading, const struct message
     return message;
 }
 
+static bool has_results(const struct message *message)
+{
+    bool has_one = false;
+    for (size_t i = 0; !has_one && i < message->count; i++) {
+        has_one = message->parts[i].kind == PART_RESULT;
+    }
+    return has_one;
+}
+
 /* Of a user's parts the results come first: they belong to the calls before. */
 void message_spread(struct reading *reading, const struct message *whole)
 {
     struct message *message = NULL;
     bool is_user = whole->role == ROLE_USER;
+    if (whole->count > 0 && !has_results(whole)) {
+        *message_add(reading, whole->role, whole->path) = *whole;
+        return;
+    }
     for (size_t i = 0; i < whole->count; i++) {
         if (!is_user || whole->parts[i].kind == PART_RESULT) {
             message = part_spread(reading, whole, message, &whole->parts[i]);
