@@ -16,6 +16,7 @@
 #define LIMIT_TOOL_OUTPUT_BYTES (10 * MIB) /* read from one run */
 #define LIMIT_TOOL_SHOWN_BYTES (16 * KIB)  /* of it shown to the model */
 #define LIMIT_SESSION_ID_BYTES 256         /* a session id */
+#define LIMIT_USER_BYTES 256               /* a user whom a key speaks for */
 #define LIMIT_HANDLE_BYTES (4 * KIB)       /* a provider's handle */
 #define LIMIT_CALL_ARENA_BYTES (16 * MIB)  /* sg->alloc() in one plugin call */
 #define LIMIT_CALL_QUEUE_BYTES (256 * KIB) /* output of a plugin call not yet taken */

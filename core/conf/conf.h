@@ -45,6 +45,10 @@ void conf_problems_clear(struct conf_problems *);
  * problems may also come with a tree, so that all can be shown at once. The root is a map; an empty file gives an empty
  * one. */
 struct conf_node *conf_parse_file(const char *path, struct arena *, struct conf_problems *);
+/* The same for a file that holds a list, and that nobody else may write ("who could change WHAT"); an empty one gives an
+ * empty list. `problems->file` is its name from then on. */
+struct conf_node *conf_parse_list_file(const char *path, const char *what, struct arena *,
+                                       struct conf_problems *);
 struct conf_node *conf_parse_text(const char *file_name, struct str text, struct arena *,
                                   struct conf_problems *);
 

@@ -3,6 +3,7 @@
 #include "conf/internal.h"
 
 #include "base/check.h"
+#include "base/owner.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -378,23 +379,33 @@ struct conf_node *node_parse(struct str text, struct arena *arena, struct conf_p
     return text_check(text, problems) ? root_read(text, arena, problems) : NULL;
 }
 
-struct conf_node *conf_parse_text(const char *file_name, struct str text, struct arena *arena,
-                                  struct conf_problems *problems)
+/* What the root of a file must be. */
+static struct conf_node *parse_as(enum conf_type wanted, const char *file_name, struct str text,
+                                  struct arena *arena, struct conf_problems *problems)
 {
     problems->file = file_name;
     struct conf_node *root = node_parse(text, arena, problems);
-    if (root == NULL || root->type == CONF_MAP) {
+    if (root == NULL || root->type == wanted) {
         return root;
     }
     if (conf_is_absent(root)) {
-        root->type = CONF_MAP;
+        root->type = wanted;
         return root;
     }
     if (!root->reported) {
-        conf_problem(problems, root, "must be a map of keys and values, not %s",
-                     root->type == CONF_LIST ? "a list" : "text");
+        conf_problem(problems, root,
+                     wanted == CONF_MAP
+                         ? "must be a map of keys and values, not %s"
+                         : "must be a list of entries such as '- { name: … }', not %s",
+                     node_words(root));
     }
     return NULL;
+}
+
+struct conf_node *conf_parse_text(const char *file_name, struct str text, struct arena *arena,
+                                  struct conf_problems *problems)
+{
+    return parse_as(CONF_MAP, file_name, text, arena, problems);
 }
 
 /* All of a descriptor, one byte more than allowed at most. */
@@ -418,24 +429,51 @@ static bool file_read(int fd, struct buf *out)
     return true;
 }
 
-struct conf_node *conf_parse_file(const char *path, struct arena *arena,
-                                  struct conf_problems *problems)
+/* `what`: NULL, or what whoever may write it could change. */
+static bool text_read(int fd, const char *what, struct buf *text, struct conf_problems *problems)
+{
+    struct stat status;
+    struct sg_error err = {0};
+    if (what != NULL && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
+        conf_problem(problems, NULL, "is no regular file");
+        return false;
+    }
+    if (what != NULL && owner_check(problems->file, &status, what, &err) != 0) {
+        conf_problem(problems, NULL, "%s", err.message);
+        return false;
+    }
+    if (!file_read(fd, text)) {
+        conf_problem(problems, NULL, "cannot be read: %s", strerrordesc_np(errno));
+        return false;
+    }
+    return true;
+}
+
+static struct conf_node *parse_file(const char *path, enum conf_type wanted, const char *what,
+                                    struct arena *arena, struct conf_problems *problems)
 {
     problems->file = path;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (what != NULL ? O_NONBLOCK : 0));
     if (fd < 0) {
         conf_problem(problems, NULL, "cannot be opened: %s", strerrordesc_np(errno));
         return NULL;
     }
     BUF_CLEANUP struct buf text = {0};
-    bool done = file_read(fd, &text);
-    int error = errno;
+    bool done = text_read(fd, what, &text, problems);
     (void)close(fd); /* read only */
-    if (!done) {
-        conf_problem(problems, NULL, "cannot be read: %s", strerrordesc_np(error));
-        return NULL;
-    }
-    return conf_parse_text(path, buf_str(&text), arena, problems);
+    return done ? parse_as(wanted, path, buf_str(&text), arena, problems) : NULL;
+}
+
+struct conf_node *conf_parse_file(const char *path, struct arena *arena,
+                                  struct conf_problems *problems)
+{
+    return parse_file(path, CONF_MAP, NULL, arena, problems);
+}
+
+struct conf_node *conf_parse_list_file(const char *path, const char *what, struct arena *arena,
+                                       struct conf_problems *problems)
+{
+    return parse_file(path, CONF_LIST, what, arena, problems);
 }
 
 struct conf_node *conf_get(const struct conf_node *map, const char *key)

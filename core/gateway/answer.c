@@ -15,7 +15,7 @@ size_t answer_fields(struct request *r, struct http_answer_field *fields)
         fields[count++] = (struct http_answer_field){STR("access-control-allow-origin"), r->origin};
         fields[count++] = (struct http_answer_field){STR("vary"), STR("origin")};
     }
-    return count;
+    return count + limits_fields(r, fields + count);
 }
 
 int answer_json(struct request *r, int status, struct str body, struct sg_error *err)

@@ -3,7 +3,10 @@
  * is checked instead: any web page that the operator visits could otherwise run code here. */
 #include "gateway/request.h"
 
+#include "base/clock.h"
 #include "base/digest.h"
+#include "base/identity.h"
+#include "base/limits.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -45,10 +48,35 @@ static bool keys_differ(const struct http_head *head, struct str key)
     return false;
 }
 
-/* Every entry is compared, whichever matches, in a time that tells nothing. */
+/* Whom the key speaks for, in this request: the identity is both. What tells the models needs no user. */
+static int read_user(struct request *r, struct sg_error *err)
+{
+    const char *name = r->key->user_header;
+    if (name == NULL || r->route.kind == ROUTE_MODELS || r->route.kind == ROUTE_MODEL) {
+        return 0;
+    }
+    const struct http_head *head = http_request_head(r->exchange);
+    size_t count = http_head_count(head, name);
+    struct str user = http_head_get(head, name);
+    bool is_good = count == 1 && user.len > 0 && user.len <= LIMIT_USER_BYTES;
+    for (size_t i = 0; i < user.len && is_good; i++) {
+        is_good = (unsigned char)user.data[i] >= 0x20 && user.data[i] != 0x7f;
+    }
+    if (!is_good) {
+        (void)error_set_param(err, SG_E_INVALID, name,
+                              "This key speaks for users: the header '%s' must name the request's "
+                              "user, once, in 1 to %d bytes without control characters.",
+                              name, LIMIT_USER_BYTES);
+        (void)snprintf(err->reason, sizeof err->reason, "user_missing"); /* fits */
+        return err->code;
+    }
+    r->identity = str_of(
+        arena_printf(r->arena, "%s%c%.*s", r->key->name, IDENTITY_MARK, (int)user.len, user.data));
+    return 0;
+}
+
 static int check_key(struct request *r, struct sg_error *err)
 {
-    const struct auth_config *auth = &r->gateway->config->auth;
     struct str key = presented_key(http_request_head(r->exchange));
     if (key.len == 0) {
         return refuse(
@@ -61,14 +89,13 @@ static int check_key(struct request *r, struct sg_error *err)
     }
     uint8_t hash[SHA256_BYTES];
     sha256(key, hash);
-    const struct auth_key *found = NULL;
-    for (size_t i = 0; i < auth->keys_count; i++) {
-        if (equal_constant_time(hash, auth->keys[i].sha256, sizeof hash)) {
-            found = &auth->keys[i];
-        }
-    }
+    const struct auth_key *found = keys_find(&r->settings->keys, hash);
     if (found == NULL) {
         return refuse(err, 401, "invalid_api_key", "The API key is not one of this gateway's.");
+    }
+    if (clock_unix_ms() >= found->expires_unix_ms) {
+        return refuse(err, 401, "expired_api_key",
+                      "The API key has expired: ask the gateway's operator for another.");
     }
     bool wants_metrics = r->route.kind == ROUTE_METRICS;
     if (wants_metrics && !found->for_metrics) {
@@ -80,8 +107,9 @@ static int check_key(struct request *r, struct sg_error *err)
         return refuse(err, 403, "key_for_metrics_only",
                       "This key opens /metrics and nothing else.");
     }
+    r->key = found;
     r->identity = str_of(found->name);
-    return 0;
+    return read_user(r, err);
 }
 
 /* "host:port" without the port; brackets of an IPv6 address stay. */
@@ -156,5 +184,6 @@ int authenticate(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS && r->gateway->config->server.metrics_open) {
         return 0; /* whoever reaches the address */
     }
+    r->settings = settings_take(&r->gateway->settings);
     return r->gateway->config->auth.mode == AUTH_KEYS ? check_key(r, err) : check_browser(r, err);
 }

@@ -1,5 +1,6 @@
 /* sandgate plugins, sandgate describe: what is installed, and what can be set. */
 #include "gateway/command.h"
+#include "gateway/describe_here.h"
 #include "translate/translate.h"
 
 #include <stdio.h>
@@ -60,6 +61,7 @@ static int describe(const struct command_line *line, struct loader *loader, stru
     int rc = loader_load(loader, line->argument, &file, err);
     if (rc == 0) {
         plugin_describe(file, out);
+        describe_here(file, out);
     }
     return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "gateway/changes.h"
 #include "http/admission.h"
 
 #include <errno.h>
@@ -71,61 +72,6 @@ static const struct sg_option server_options[] = {
      SG_FIELD(struct server_config, metrics_open),
      .def = "false",
      .help = "true: whoever reaches the address may read /metrics, without a key."},
-    {0},
-};
-
-struct auth_key_text {
-    const char *name, *sha256, *key, *use;
-};
-
-struct auth_text {
-    const char *mode;
-    bool insecure;
-    struct sg_list keys;
-};
-
-static const struct sg_option auth_key_options[] = {
-    {.name = "name",
-     .type = SG_STRING,
-     .flags = SG_REQUIRED,
-     SG_FIELD(struct auth_key_text, name),
-     .help = "The identity that the key gives; two keys of one name are one identity."},
-    {.name = "sha256",
-     .type = SG_STRING,
-     SG_FIELD(struct auth_key_text, sha256),
-     .help = "The key's SHA-256 in hexadecimal."},
-    {.name = "key",
-     .type = SG_STRING,
-     .flags = SG_SECRET,
-     SG_FIELD(struct auth_key_text, key),
-     .help = "The key itself, usually from the environment."},
-    {.name = "use",
-     .type = SG_CHOICE,
-     SG_FIELD(struct auth_key_text, use),
-     .def = "requests",
-     .choices = "requests|metrics",
-     .help = "metrics: the key opens /metrics and nothing else; requests: everything but that."},
-    {0},
-};
-
-static const struct sg_option auth_options[] = {
-    {.name = "mode",
-     .type = SG_CHOICE,
-     SG_FIELD(struct auth_text, mode),
-     .def = "keys",
-     .choices = "keys|none",
-     .help = "keys: clients present one of the keys; none: everybody is one tenant."},
-    {.name = "insecure",
-     .type = SG_BOOL,
-     SG_FIELD(struct auth_text, insecure),
-     .def = "false",
-     .help = "Allows mode none on an address that is not loopback."},
-    {.name = "keys",
-     .type = SG_LIST,
-     SG_FIELD(struct auth_text, keys),
-     .help = "The gateway's keys.",
-     .fields = auth_key_options,
-     .fields_size = sizeof(struct auth_key_text)},
     {0},
 };
 
@@ -249,92 +195,6 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
     }
 }
 
-/* One key can only be one identity: whose sessions would it open? */
-static bool key_is_new(const struct config *config, const struct auth_key *key,
-                       const struct conf_node *node, struct conf_problems *problems)
-{
-    for (size_t i = 0; i < config->auth.keys_count; i++) {
-        const struct auth_key *other = &config->auth.keys[i];
-        if (memcmp(other->sha256, key->sha256, SHA256_BYTES) == 0) {
-            conf_problem(problems, node,
-                         "auth: the key of '%s' is that of '%s' too: each needs "
-                         "its own",
-                         key->name, other->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void read_key(struct config *config, const struct auth_key_text *text,
-                     const struct conf_node *node, struct conf_problems *problems)
-{
-    struct auth_key *key = &config->auth.keys[config->auth.keys_count];
-    bool is_unread = (text->key == NULL && conf_get(node, "key") != NULL) ||
-                     (text->sha256 == NULL && conf_get(node, "sha256") != NULL);
-    if (text->name == NULL || text->name[0] == '\0' || text->use == NULL || is_unread) {
-        return; /* reported already */
-    }
-    bool has_hash = text->sha256 != NULL, has_key = text->key != NULL;
-    if (has_hash == has_key) {
-        conf_problem(problems, node, "auth: key '%s' needs exactly one of 'sha256' and 'key'",
-                     text->name);
-        return;
-    }
-    if (has_hash && !hex_decode(str_of(text->sha256), key->sha256, SHA256_BYTES)) {
-        conf_problem(problems, node,
-                     "auth: 'sha256' of key '%s' must be 64 hexadecimal digits (make it with: "
-                     "printf %%s KEY | sha256sum)",
-                     text->name);
-        return;
-    }
-    const char *problem = has_key ? config_key_problem(text->key) : NULL;
-    if (problem == NULL && has_key && strlen(text->key) < 8) {
-        problem = "is shorter than 8 characters";
-    }
-    if (problem != NULL) {
-        conf_problem(problems, node, "auth: key '%s' %s", text->name, problem);
-        return;
-    }
-    if (has_key) {
-        sha256(str_of(text->key), key->sha256);
-    }
-    key->name = text->name;
-    key->for_metrics = strcmp(text->use, "metrics") == 0;
-    if (!key_is_new(config, key, node, problems)) {
-        return;
-    }
-    config->auth.keys_count++;
-}
-
-static void read_auth(struct config *config, const struct conf_node *root,
-                      struct conf_problems *problems)
-{
-    struct auth_text text = {0};
-    const struct conf_node *section = conf_get(root, "auth");
-    size_t found =
-        conf_fill(auth_options, section, root, NULL, "auth", &text, config->arena, problems);
-    config->auth.mode = text.mode != NULL && strcmp(text.mode, "none") == 0 ? AUTH_NONE : AUTH_KEYS;
-    config->auth.insecure = text.insecure;
-    config->auth.keys = arena_get(config->arena, (text.keys.count + 1) * sizeof(struct auth_key));
-    const struct conf_node *list = section != NULL ? conf_get(section, "keys") : NULL;
-    for (size_t i = 0; i < text.keys.count; i++) { /* a mistake in one hides none in another */
-        const struct auth_key_text *keys = text.keys.items;
-        read_key(config, &keys[i], list->items[i], problems);
-    }
-    if (config->auth.mode == AUTH_NONE && text.keys.count > 0) {
-        conf_problem(problems, list,
-                     "auth: mode 'none' lets everybody in, whatever 'keys' says: leave one of the "
-                     "two out");
-    }
-    if (config->auth.mode == AUTH_KEYS && text.keys.count == 0 && found == 0) {
-        conf_problem(
-            problems, section != NULL ? section : root,
-            "auth: mode 'keys' needs at least one entry in 'keys'; for a gateway that only "
-            "this machine can reach, 'mode: none' is possible");
-    }
-}
-
 static void read_sessions(struct config *config, const struct conf_node *root,
                           struct conf_problems *problems)
 {
@@ -410,10 +270,12 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
     struct config *config = arena_get(arena, sizeof *config);
     config->arena = arena;
     config->file = path;
+    config->settings = settings_new();
     struct conf_node *root = conf_parse_file(path, arena, problems);
     if (root != NULL) {
+        config->root = root;
         check_sections(root, problems);
-        read_auth(config, root, problems);
+        auth_read(path, root, &config->auth, config->settings, problems);
         read_server(config, root, listen, problems); /* what it may be depends on auth */
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
@@ -425,6 +287,24 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         return NULL;
     }
     return config;
+}
+
+struct settings *config_read_settings(const struct config *config, struct conf_problems *problems,
+                                      struct changes *changes)
+{
+    struct settings *settings = settings_new();
+    struct auth_config auth = {0};
+    struct conf_node *root = conf_parse_file(config->file, settings->arena, problems);
+    if (root != NULL) {
+        check_sections(root, problems);
+        changes_find(config->root, root, changes);
+        auth_read(config->file, root, &auth, settings, problems);
+    }
+    if (problems->count > 0 || auth.mode != config->auth.mode) {
+        settings_unref(settings);
+        return NULL;
+    }
+    return settings;
 }
 
 size_t config_worker_share(const struct config *config)
@@ -445,6 +325,7 @@ void config_free(struct config *config)
         return;
     }
     loader_free(config->loader);
+    settings_unref(config->settings);
     arena_free(config->arena);
 }
 

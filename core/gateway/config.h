@@ -6,18 +6,15 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/settings.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
 #include "session/registry.h"
 #include "surface/surface.h"
 
-enum auth_mode { AUTH_KEYS, AUTH_NONE };
+struct changes;
 
-struct auth_key {
-    const char *name; /* the identity; two keys of one name are one identity */
-    uint8_t sha256[SHA256_BYTES];
-    bool for_metrics; /* opens /metrics, and nothing else */
-};
+enum auth_mode { AUTH_KEYS, AUTH_NONE };
 
 struct server_config {
     const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
@@ -36,8 +33,6 @@ struct server_config {
 struct auth_config {
     enum auth_mode mode;
     bool insecure;
-    struct auth_key *keys;
-    size_t keys_count;
 };
 
 struct sessions_config {
@@ -95,8 +90,10 @@ struct interceptor { /* one entry of `interceptors:` that is enabled, in YAML or
 
 struct config {
     const char *file;
+    const struct conf_node *root; /* what the start read: later changes are told apart from it */
     struct server_config server;
     struct auth_config auth;
+    struct settings *settings; /* that the start reads; a reference */
     struct sessions_config sessions;
     struct loop_config loop;
     struct upstream *upstreams;
@@ -118,10 +115,19 @@ struct config {
 struct config *config_read(const char *path, const char *listen, struct conf_problems *problems);
 void config_free(struct config *); /* NULL is fine; instances must be closed */
 
+/* The settings of the file as it is now, for a configuration that is in force. Nothing else of the file is read anew, nor are
+ * plugins touched. Problems, and the keys (of `changes`) whose change needs a restart, are told; NULL where there was a
+ * problem, or where the change of auth.mode leaves nothing to take. Any thread. */
+struct settings *config_read_settings(const struct config *, struct conf_problems *,
+                                      struct changes *);
+
 /* An identity's share of the worker threads, and of runs at a time; of the memory for requests: all where there is one
  * tenant. */
 size_t config_worker_share(const struct config *);
 uint64_t config_memory_share(const struct config *);
+
+/* A path as the file means it: from the file's own folder. */
+const char *config_path(const char *file, const char *path, struct arena *);
 
 /* Does `pattern` (an exact name, or one with '*') match the model? */
 bool model_matches(const char *pattern, struct str model);
@@ -140,10 +146,22 @@ struct config_section { /* one that the file may have */
 enum { CONFIG_PLUGIN_SECTIONS = 4 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
+/* config_auth.c: who may use it. Fills `settings` with the keys. */
+void auth_read(const char *file, const struct conf_node *root, struct auth_config *,
+               struct settings *, struct conf_problems *);
+extern const struct sg_option auth_options[];
+
 /* config_check.c: what single values may be. */
 void config_check_server(struct config *, const struct conf_node *section, bool listen_is_given,
                          struct conf_problems *);
 void config_check_id_source(const char *source, const struct conf_node *at, struct conf_problems *);
+enum header_source { /* "header:NAME" */
+                     HEADER_SOURCE_GOOD,
+                     HEADER_SOURCE_OTHER, /* no "header:" */
+                     HEADER_SOURCE_INVALID,
+                     HEADER_SOURCE_SECRET
+};
+enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
 

@@ -2,10 +2,26 @@
  * at the start, as each of them would otherwise be noticed by the first request, or never. */
 #include "gateway/config.h"
 
+#include "base/check.h"
 #include "gateway/gateway.h"
 #include "gateway/upstream.h"
 
+#include <libgen.h>
 #include <string.h>
+
+/* As people would write it: without "./" at its start. */
+const char *config_path(const char *file, const char *path, struct arena *arena)
+{
+    if (path[0] == '/') {
+        return path;
+    }
+    while (path[0] == '.' && path[1] == '/') {
+        path += 2 + strspn(path + 2, "/");
+    }
+    const char *base = dirname(arena_copy(arena, str_of(file)));
+    return strcmp(base, ".") == 0 && path[0] != '\0' ? path
+                                                     : arena_printf(arena, "%s/%s", base, path);
+}
 
 /* "https://app.example" or "http://localhost:3000", as a browser writes it. */
 static bool is_origin(const char *text)
@@ -70,20 +86,35 @@ void config_check_server(struct config *config, const struct conf_node *section,
     }
 }
 
+enum header_source config_header_source(const char *text)
+{
+    static const char prefix[] = "header:";
+    static const char *const secrets[] = {"authorization", "x-api-key", "cookie"};
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0) {
+        return HEADER_SOURCE_OTHER;
+    }
+    struct str name = str_of(text + sizeof prefix - 1);
+    for (size_t i = 0; i < COUNT_OF(secrets); i++) {
+        if (str_eq_nocase(name, str_of(secrets[i]))) {
+            return HEADER_SOURCE_SECRET;
+        }
+    }
+    return http_token_valid(name) ? HEADER_SOURCE_GOOD : HEADER_SOURCE_INVALID;
+}
+
 void config_check_id_source(const char *source, const struct conf_node *at,
                             struct conf_problems *problems)
 {
-    struct str name = str_of(source + strlen("header:"));
-    if (!http_token_valid(name)) {
-        conf_problem(problems, at,
-                     "sessions: 'header:NAME' in 'id_from' needs the name of a header such as "
-                     "header:x-session, not '%.80s'",
-                     source);
-    } else if (str_eq_nocase(name, STR("authorization")) || str_eq_nocase(name, STR("x-api-key")) ||
-               str_eq_nocase(name, STR("cookie"))) {
+    enum header_source kind = config_header_source(source);
+    if (kind == HEADER_SOURCE_SECRET) {
         conf_problem(problems, at,
                      "sessions: 'id_from' may not hold '%s': a secret is no session id, ids are "
                      "listed",
+                     source);
+    } else if (kind != HEADER_SOURCE_GOOD) {
+        conf_problem(problems, at,
+                     "sessions: 'header:NAME' in 'id_from' needs the name of a header such as "
+                     "header:x-session, not '%.80s'",
                      source);
     }
 }

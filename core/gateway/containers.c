@@ -66,6 +66,8 @@ static void lease_is_named(struct request *r)
 int container_take(struct request *r, const struct sandbox *sandbox, struct sg_error *err)
 {
     struct acquire want = {.identity = r->identity,
+                           .per_identity = r->key != NULL ? r->key->per_identity : 0,
+                           .max_containers = r->key != NULL ? r->key->max_containers : 0,
                            .session_id = r->session_id,
                            .sandbox = sandbox,
                            .new_id = r->container_is_new ? r->container_id : NULL,

@@ -11,6 +11,8 @@
 
 struct gateway {
     struct config *config;
+    struct settings_place settings; /* those in force */
+    struct quotas *quotas;
     struct registry *registry;
     struct records *records;   /* what chat answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
@@ -28,6 +30,9 @@ struct gateway {
 
 /* serve.c: serving, from the configuration to the exit code. */
 int gateway_serve(struct config *);
+/* reload.c. In a fiber: reads again what may change while the gateway serves, and puts it in force, whole or not at all; the
+ * log says which. Waits. */
+void gateway_reload(struct gateway *);
 /* The registry as the configuration wants it, over the gateway's loops. */
 int gateway_make_registry(struct gateway *, struct sg_error *err);
 

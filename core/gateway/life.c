@@ -177,6 +177,10 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
     struct life *life = arg;
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGHUP && !life->stop_cancels) {
+            life->wants_reload = true;
+            fiber_wake(life->main_fiber);
+        }
         if (info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT) {
             continue; /* children are waited for by their descriptors */
         }
@@ -207,11 +211,13 @@ static int block_signals(void)
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-void life_wait_for_stop(struct life *life)
+bool life_wait(struct life *life)
 {
-    while (life->stop_signal == 0) {
+    while (life->stop_signal == 0 && !life->wants_reload) {
         (void)fiber_park(DEADLINE_NONE); /* woken by the signals */
     }
+    life->wants_reload = false;
+    return life->stop_signal == 0;
 }
 
 /* ---- the main fiber ---- */

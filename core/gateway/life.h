@@ -29,6 +29,7 @@ struct life {
     struct event *signal_event;
     struct fiber *main_fiber;
     int stop_signal;         /* SIGTERM or SIGINT once it came, else 0 */
+    bool wants_reload;       /* SIGHUP came, and was not yet acted upon */
     struct sg_error failure; /* why it could not do its work: the first reason */
     int exit_code;
 
@@ -49,7 +50,8 @@ int life_live(struct life *, size_t loops_count);
 
 /* For the work, in the main fiber. */
 bool life_start_threads(struct life *); /* of loops 1 and up; a failure was told */
-void life_wait_for_stop(struct life *);
+/* Waits for a signal: true for SIGHUP, which asks to read the configuration again; false for those that end the process. */
+bool life_wait(struct life *);
 
 /* Describes, as the last line of the process, why it could not do its work. `event` names the line in the log; NULL:
  * none. */

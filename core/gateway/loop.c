@@ -216,12 +216,12 @@ static int turn_serve(struct request *r, struct turns *turns, struct surface_tur
     }
 }
 
-/* May this call of the turn be run? `place` counts within the turn. */
-static bool call_allowed(const struct request *r, const struct turns *turns, size_t place)
+/* May this call of the turn be run? `place` counts within the turn. It is counted, then: the caller begins it. */
+static bool call_admit(struct request *r, const struct turns *turns, size_t place)
 {
     return !turns->over && place < LIMIT_CALLS_PER_TURN &&
            r->calls_run < (unsigned)r->gateway->config->loop.max_calls &&
-           r->calls_run < turns->calls_max && clock_ms() < r->tools_deadline;
+           r->calls_run < turns->calls_max && clock_ms() < r->tools_deadline && limits_take_run(r);
 }
 
 struct started { /* the turn's calls that were begun, and not yet finished */
@@ -240,7 +240,7 @@ static void calls_start(struct request *r, const struct turns *turns,
         started->end++;
     } while (started->end < turn->calls_count &&
              turn->calls[started->end].offer == turn->calls[place].offer &&
-             tool_may_be_beside(r, &turn->calls[place]) && call_allowed(r, turns, started->end));
+             tool_may_be_beside(r, &turn->calls[place]) && call_admit(r, turns, started->end));
 }
 
 static void calls_drop(struct started *started)
@@ -258,7 +258,7 @@ static int call_serve(struct request *r, struct turns *turns, const struct surfa
                       size_t place, struct started *started, bool *ret_over, struct sg_error *err)
 {
     bool is_started = place < started->end;
-    if (!is_started && !call_allowed(r, turns, place)) {
+    if (!is_started && !call_admit(r, turns, place)) {
         *ret_over = true;
         metrics_tool_call(r->gateway->metrics, r->tools[turn->calls[place].offer].interceptor,
                           METRIC_CALL_REFUSED);
@@ -396,6 +396,7 @@ int loop_serve(struct request *r, struct sg_error *err)
                                   .container = &r->container_source,
                                   .asks_for_reasoning = r->upstream->encrypted_reasoning,
                                   .answer_id = r->id + 4,
+                                  .is_translated = r->spoken != NULL,
                                   .usage_last = r->upstream->usage_last};
     int rc = turns.surface->open(&input, r->arena, &r->talk, err);
     if (rc != 0) {

@@ -12,7 +12,8 @@
 enum { MODELS_MAX = 10000, LIST_MS = 5000 };
 
 struct models {
-    struct buf names; /* each ended by NUL, for the test whether one is there already */
+    const struct auth_key *key; /* that may use them */
+    struct buf names;           /* each ended by NUL, for the test whether one is there already */
     size_t count;
 };
 
@@ -29,8 +30,8 @@ static bool models_have(const struct models *models, struct str name)
 
 static void models_add(struct models *models, struct str name)
 {
-    if (name.len == 0 || models->count == MODELS_MAX || memchr(name.data, '\0', name.len) != NULL ||
-        models_have(models, name)) {
+    if (name.len == 0 || models->count == MODELS_MAX || !key_allows_model(models->key, name) ||
+        memchr(name.data, '\0', name.len) != NULL || models_have(models, name)) {
         return;
     }
     (void)buf_append_str(&models->names, name); /* small */
@@ -116,6 +117,17 @@ static int fetch_list(struct request *r, const struct upstream *upstream, struct
     return rc;
 }
 
+/* What the key names itself, and a pattern serves. */
+static void add_own(const struct upstream *upstream, struct models *models)
+{
+    const char *const *own = models->key == NULL ? NULL : models->key->models;
+    for (; own != NULL && *own != NULL; own++) {
+        if (strchr(*own, '*') == NULL && upstream_serves(upstream, str_of(*own))) {
+            models_add(models, str_of(*own));
+        }
+    }
+}
+
 static void add_upstream(struct request *r, const struct upstream *upstream, struct models *models)
 {
     for (const char *const *model = upstream->models; *model != NULL; model++) {
@@ -123,7 +135,11 @@ static void add_upstream(struct request *r, const struct upstream *upstream, str
             models_add(models, str_of(*model));
         }
     }
-    if (upstream->instance != NULL || !has_pattern(upstream)) {
+    if (!has_pattern(upstream)) {
+        return;
+    }
+    add_own(upstream, models);
+    if (upstream->instance != NULL) {
         return;
     }
     BUF_CLEANUP struct buf body = {.max = 4 * MIB};
@@ -153,8 +169,8 @@ static int answer_one(struct request *r, const struct models *models, struct sg_
     bool known = models_have(models, name);
     const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count && !known; i++) {
-        known =
-            config->upstreams[i].instance != NULL && upstream_serves(&config->upstreams[i], name);
+        known = config->upstreams[i].instance != NULL &&
+                upstream_serves(&config->upstreams[i], name) && key_allows_model(r->key, name);
     }
     if (!known) {
         int rc = error_set_param(err, SG_E_NOT_FOUND, "model", "There is no model '%.128s' here.",
@@ -182,7 +198,7 @@ static int answer_list(struct request *r, const struct models *models, struct sg
 
 int models_answer(struct request *r, struct sg_error *err)
 {
-    struct models models = {.names = {.max = 4 * MIB}};
+    struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
     const struct config *config = r->gateway->config;
     for (size_t i = 0; i < config->upstreams_count; i++) {
         add_upstream(r, &config->upstreams[i], &models);

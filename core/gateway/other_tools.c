@@ -17,7 +17,7 @@ struct others { /* of a request */
     struct str *types; /* of those that go */
 };
 
-static bool is_plain(struct str type)
+bool tool_type_is_plain(struct str type)
 {
     return type.len == 0 || str_is(type, "function") || str_is(type, "custom");
 }
@@ -33,7 +33,8 @@ static struct str other_type(const struct request *r, struct json_value entry)
         return (struct str){0}; /* what is wrong with it is said where it is read */
     }
     struct str type = json_find_text(members, count, "type", r->arena);
-    bool answered = is_plain(type) || r->route.surface->answers(r->offers, r->offers_count, type);
+    bool answered =
+        tool_type_is_plain(type) || r->route.surface->answers(r->offers, r->offers_count, type);
     return answered ? (struct str){0} : type;
 }
 

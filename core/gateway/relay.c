@@ -46,7 +46,7 @@ static bool field_is_ours(struct str name)
 
 static bool field_goes_down(const struct upstream_call *call, struct str name)
 {
-    if (field_is_ours(name)) {
+    if (field_is_ours(name) || limits_replace_field(call->request, name)) {
         return false;
     }
     for (size_t i = 0; i < call->fields_count; i++) {

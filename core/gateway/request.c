@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/identity.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "session/control_keys.h"
@@ -52,18 +53,41 @@ static void request_heed_client_timeout(struct request *r)
     fiber_set_deadline(fiber_self(), r->deadline);
 }
 
+/* What instances of plugins say about themselves on this machine. They were checked as JSON when they were opened. */
+static void put_words(const struct config *config, struct buf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < config->instances_count; i++) {
+        const struct instance *instance = config->instances[i];
+        if (instance->about != NULL) {
+            (void)buf_puts(out, count++ == 0 ? ",\"plugins\":{" : ",");
+            (void)buf_put_json(out, str_of(instance->name));
+            (void)buf_printf(out, ":%s", instance->about); /* overflow shows in the buffer */
+        }
+    }
+    (void)buf_puts(out, count > 0 ? "}" : "");
+}
+
 static int health_answer(struct request *r, struct sg_error *err)
 {
+    BUF_CLEANUP struct buf body = {0};
     bool ready = r->route.kind == ROUTE_LIVE || !atomic_load(&r->gateway->is_draining);
-    struct str body = ready ? STR("{\"status\":\"ok\"}\n") : STR("{\"status\":\"draining\"}\n");
-    return answer_json(r, ready ? 200 : 503, body, err);
+    (void)buf_printf(&body, "{\"status\":\"%s\"", ready ? "ok" : "draining");
+    if (r->route.kind == ROUTE_READY) {
+        put_words(r->gateway->config, &body);
+    }
+    (void)buf_puts(&body, "}\n"); /* overflow shows in the buffer */
+    return answer_json(r, ready ? 200 : 503, (struct str){body.data, body.len}, err);
 }
 
 /* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
 static int request_serve_model(struct request *r, struct sg_error *err)
 {
-    account_open(&r->account, r->identity);
-    int rc = body_receive(r, err);
+    account_open(&r->account, identity_key(r->identity));
+    int rc = limits_enter(r, err);
+    if (rc == 0) {
+        rc = body_receive(r, err);
+    }
     if (rc == 0) {
         rc = route_upstream(r, err);
     }
@@ -86,7 +110,13 @@ static int request_serve_model(struct request *r, struct sg_error *err)
                                       .offers_count = r->offers_count,
                                       .memory = &r->memory,
                                       .store = &r->store};
-        rc = other_tools_judge(r, err);
+        rc = tools_permit(r, err);
+        if (rc == 0 && r->names_tools) {
+            rc = limits_check_runs(r, err);
+        }
+        if (rc == 0) {
+            rc = other_tools_judge(r, err);
+        }
         if (rc == 0) {
             rc = r->route.surface->looks_for(&input, r->arena, &intercepted, err);
         }
@@ -152,7 +182,7 @@ static void request_log(struct request *r, int64_t us)
     log_int(&line, "ms", us / 1000);
     log_int(&line, "bytes", (int64_t)http_answer_bytes(r->exchange));
     if (r->identity.len > 0) {
-        log_str(&line, "identity", r->identity);
+        identity_log(&line, r->identity);
     }
     if (r->upstream != NULL) {
         log_str(&line, "model", r->model);
@@ -191,6 +221,8 @@ static void request_end(struct request *r)
     }
     memory_end(r);
     account_close(&r->account);
+    limits_leave(r);
+    settings_unref(r->settings);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
         buf_clear(&r->body_storage[i]);
     }

@@ -40,6 +40,19 @@ struct route {
     const char *object_id;         /* of a response; in the arena */
 };
 
+/* A key's limits, or a user's, and what was used of them (limits.c). */
+struct limit_level {
+    struct quota *quota;
+    const struct key_limits *limits;
+    bool is_user;      /* the quota is a reference of the request's */
+    bool is_in_flight; /* it counts among those that are in progress */
+};
+enum { LIMIT_LEVELS_MAX = 2 };
+
+struct request_rate { /* that the client is told of; limit 0: nothing */
+    int64_t limit, remaining, full_us;
+};
+
 struct request {
     uint32_t magic;
     struct gateway *gateway;
@@ -50,8 +63,13 @@ struct request {
     int64_t deadline, tools_deadline; /* no tool is started after the second */
 
     struct route route;
-    struct str identity; /* the name of the key entry */
-    struct str origin;   /* an allowed Origin, to be answered with CORS headers */
+    struct settings *settings;  /* a reference, from its authentication on */
+    const struct auth_key *key; /* of the settings; NULL: none was needed */
+    struct str identity;        /* the name of the key entry, with the user that it speaks for */
+    struct limit_level levels[LIMIT_LEVELS_MAX];
+    size_t levels_count;
+    struct request_rate rate;
+    struct str origin; /* an allowed Origin, to be answered with CORS headers */
 
     struct account account;     /* the bytes that it holds */
     struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
@@ -67,6 +85,7 @@ struct request {
     struct surface_offer *offers;
     struct offered_tool *tools;
     size_t offers_count;
+    bool names_tools; /* one of them, so that it cannot be answered without a run (tools_permit) */
     struct hook_state *hooks; /* interceptors that looked at it and want to know of its end */
 
     struct surface_exchange *talk; /* where interceptors take part */
@@ -124,6 +143,26 @@ bool upstream_serves(const struct upstream *, struct str model);
 /* auth.c */
 int authenticate(struct request *, struct sg_error *err);
 
+/* limits.c: of the key and its users. */
+/* One more request; 429 where that is over a limit. */
+int limits_enter(struct request *, struct sg_error *err);
+/* May a call of a tool be run? Takes it, then. */
+bool limits_take_run(struct request *);
+/* 429 where not even one may be run now. */
+int limits_check_runs(struct request *, struct sg_error *err);
+void limits_leave(struct request *);
+/* What the answer's head tells of them, in the client's API; how many fields, three at most. */
+struct http_answer_field;
+size_t limits_fields(struct request *, struct http_answer_field *);
+/* Do ours stand in the place of this field of an upstream? */
+bool limits_replace_field(const struct request *, struct str name);
+
+/* permissions.c: of a key; NULL may use all. */
+bool key_allows_model(const struct auth_key *, struct str model);
+bool key_allows_kind(const struct auth_key *, struct str kind);
+/* Refuses hosted tools that the key may not use; notes whether the request names one that is answered here. */
+int tools_permit(struct request *, struct sg_error *err);
+
 /* body.c */
 int body_receive(struct request *, struct sg_error *err);
 int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
@@ -136,6 +175,7 @@ int stored_check_turn(struct request *, struct str turn, struct sg_error *err);
 
 /* other_tools.c: hosted tools that nobody here answers, as the upstream's configuration wants it. */
 int other_tools_judge(struct request *, struct sg_error *err);
+bool tool_type_is_plain(struct str type); /* a function of the client's own */
 
 /* relayed_ids.c */
 /* Did the request's upstream give something with this id to the request's identity? */
@@ -214,8 +254,7 @@ void answer_failure(struct request *, const struct sg_error *);
 int answer_json(struct request *, int status, struct str body, struct sg_error *err);
 int answer_preflight(struct request *, struct sg_error *err);
 int answer_begin_stream(struct request *, struct sg_error *err);
-struct http_answer_field;
 size_t answer_fields(struct request *, struct http_answer_field *fields);
-#define ANSWER_FIELDS_MAX 8
+#define ANSWER_FIELDS_MAX 12
 
 #endif

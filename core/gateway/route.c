@@ -204,23 +204,45 @@ static const struct upstream *find_among(struct request *r,
     return NULL;
 }
 
+static void put_name(struct buf *names, const char *name)
+{
+    (void)buf_printf(names, "%s%s", names->len > 0 ? ", " : "", name); /* a long list is cut */
+}
+
+/* Names and patterns of an upstream, as far as the key may use them: of its patterns what the key's own say is in. */
+static void put_models(const struct request *r, const struct upstream *upstream, struct buf *names)
+{
+    for (const char *const *model = upstream->models; *model != NULL; model++) {
+        if (key_allows_model(r->key, str_of(*model))) {
+            put_name(names, *model);
+        }
+    }
+    const char *const *own = r->key == NULL ? NULL : r->key->models;
+    for (; own != NULL && *own != NULL; own++) {
+        if (upstream_serves(upstream, str_of(*own)) && !list_has(upstream->models, str_of(*own))) {
+            put_name(names, *own);
+        }
+    }
+}
+
+/* One that the key may not use is as one that is not there. */
 static int unknown_model(struct request *r, struct sg_error *err)
 {
     const struct config *config = r->gateway->config;
     struct buf names = {.max = 700};
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];
-        for (const char *const *model = upstream->models; *model != NULL; model++) {
-            if (upstream_speaks(upstream, r->route.surface_name) ||
-                surface_between(r, upstream) != NULL) {
-                (void)buf_printf(&names, "%s%s", names.len > 0 ? ", " : "", *model);
-            }
+        if (upstream_speaks(upstream, r->route.surface_name) ||
+            surface_between(r, upstream) != NULL) {
+            put_models(r, upstream, &names);
         }
     }
     int rc = error_set_param(
         err, SG_E_NOT_FOUND, "model", "The model '%.*s' is not served here. %s%s%s",
         (int)utf8_cut(r->model, 128), r->model.data,
-        names.len > 0 ? "Models that this key may use: " : "No model is served at this path.",
+        names.len > 0                              ? "Models that this key may use: "
+        : r->key != NULL && r->key->models != NULL ? "This key may use no model at this path."
+                                                   : "No model is served at this path.",
         names.len > 0 ? names.data : "", names.overflow ? ", …" : "");
     snprintf(err->reason, sizeof err->reason, "model_not_found");
     buf_clear(&names);
@@ -232,6 +254,9 @@ int route_upstream(struct request *r, struct sg_error *err)
     if (r->model.len == 0) {
         return error_set_param(err, SG_E_INVALID, "model",
                                "The request needs 'model', the name of a model.");
+    }
+    if (!key_allows_model(r->key, r->model)) {
+        return unknown_model(r, err);
     }
     r->upstream = find_among(r, takes_exactly); /* exact names before patterns */
     if (r->upstream == NULL) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/identity.h"
 #include "base/domain.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -63,9 +64,9 @@ static int count_in_minute(const struct job *job, struct sg_error *err)
     if (job->search->per_minute == 0) {
         return 0;
     }
-    int64_t wait_ms =
-        search_rate_take(gateway->searches, (size_t)(job->search - gateway->config->searches),
-                         job->request->identity, (size_t)job->search->per_minute, clock_ms());
+    int64_t wait_ms = search_rate_take(
+        gateway->searches, (size_t)(job->search - gateway->config->searches),
+        identity_key(job->request->identity), (size_t)job->search->per_minute, clock_ms());
     if (wait_ms == 0) {
         return 0;
     }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/metrics.h"
+#include "gateway/quota.h"
 #include "gateway/request.h"
 #include "gateway/search_state.h"
 #include "gateway/systemd.h"
@@ -91,6 +92,17 @@ static void tell_serving(const struct life *life)
     service_notify(state);
 }
 
+/* systemd waits for the second word before it calls the reload done, and wants to know when it began. */
+static void reload(struct life *life)
+{
+    char state[64];
+    (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)clock_us()); /* fits */
+    service_notify(state);
+    gateway_reload(&life->gateway);
+    service_notify("READY=1");
+}
+
 enum { CANCELLED_MS = 5000 }; /* how long deletions wait for what was cancelled */
 
 /* Until no exchange is in progress, or `deadline`. */
@@ -127,7 +139,9 @@ static int serve(struct life *life)
     int code = life->failure_code;
     if (start_serving(life)) {
         tell_serving(life);
-        life_wait_for_stop(life);
+        while (life_wait(life)) {
+            reload(life);
+        }
         stop_serving(life);
         code = 0;
     }
@@ -158,8 +172,14 @@ int gateway_serve(struct config *config)
         return 1;
     }
     size_t loops_count = loops_wanted();
-    life.gateway.metrics = metrics_new(config, loops_count);
+    struct gateway *gateway = &life.gateway;
+    gateway->metrics = metrics_new(config, loops_count);
+    gateway->quotas = quotas_new(QUOTAS_IDLE_MAX);
+    settings_place_init(&gateway->settings);
+    settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas);
     int code = life_live(&life, loops_count);
-    metrics_free(life.gateway.metrics);
+    settings_place_clear(&gateway->settings);
+    quotas_free(gateway->quotas);
+    metrics_free(gateway->metrics);
     return code;
 }

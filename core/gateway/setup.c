@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/limits.h"
 
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,19 +386,6 @@ static void read_interceptor(struct setup *s, const struct conf_node *entry)
     }
 }
 
-/* A path that is meant from a folder, as people would write it: without "./" at its start. */
-static const char *path_from(struct setup *s, const char *base, const char *path)
-{
-    if (path[0] == '/') {
-        return path;
-    }
-    while (path[0] == '.' && path[1] == '/') {
-        path += 2 + strspn(path + 2, "/");
-    }
-    return strcmp(base, ".") == 0 && path[0] != '\0' ? path
-                                                     : arena_printf(s->arena, "%s/%s", base, path);
-}
-
 /* Folders of plugins: the configured ones (relative to the file), then the installed one. */
 static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
 {
@@ -409,10 +395,8 @@ static const char *const *plugin_folders(struct setup *s, size_t *ret_count)
         count++;
     }
     const char **folders = arena_get(s->arena, (count + 2) * sizeof *folders);
-    char *copy = arena_copy(s->arena, str_of(config->file));
-    const char *base = dirname(copy);
     for (size_t i = 0; i < count; i++) {
-        folders[i] = path_from(s, base, config->server.plugin_path[i]);
+        folders[i] = config_path(config->file, config->server.plugin_path[i], s->arena);
     }
     const char *installed = loader_installed_folder(s->arena);
     if (installed != NULL) {

@@ -84,7 +84,9 @@ void tools_offer(struct request *r)
                 taken =
                     taken || (tool->hosted != NULL && str_is(r->offers[k].hosted, tool->hosted));
             }
-            if (!taken && interceptor_in_scope(interceptor, r)) {
+            bool allowed =
+                key_allows_kind(r->key, str_of(tool->hosted != NULL ? tool->hosted : tool->name));
+            if (!taken && allowed && interceptor_in_scope(interceptor, r)) {
                 offer_tool(r, interceptor, tool);
             }
         }

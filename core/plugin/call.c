@@ -9,6 +9,8 @@
 #include "plugin/call_internal.h"
 
 #include "base/check.h"
+#include "base/identity.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/trace.h"
 
@@ -52,6 +54,7 @@ struct sg_call *call_new(const struct instance *instance, const char *operation,
 void call_set_identity(struct sg_call *call, struct str identity)
 {
     CHECK(call->place == CALL_NOT_STARTED);
+    identity = identity_key(identity);
     call->identity = (struct str){check_alloc(arena_copy(call->arena, identity)), identity.len};
     call->work.identity = call->identity;
     account_open(&call->account, identity);
@@ -264,6 +267,24 @@ static int refuse_output(struct sg_call *call, enum sg_out kind, struct sg_error
     return error_set(err, SG_E_INTERNAL, "emit() of the unknown kind %d", (int)kind);
 }
 
+/* The status of an instance that is being opened. */
+static int keep_word(struct sg_call *call, struct str word, struct sg_error *err)
+{
+    struct json_text json;
+    struct sg_error why = {0};
+    if (word.len > CALL_WORD_BYTES_MAX) {
+        return error_set(err, SG_E_INTERNAL, "emit(): a status of 'open' with %zu bytes, over %d",
+                         word.len, CALL_WORD_BYTES_MAX);
+    }
+    const char *copy = arena_copy(call->arena, word);
+    struct str text = {copy, word.len};
+    if (json_scan(text, call->arena, &json, &why) != 0 || json.root.type != JSON_OBJECT) {
+        return error_set(err, SG_E_INTERNAL, "emit(): the status of 'open' is no JSON object");
+    }
+    call->word = text;
+    return 0;
+}
+
 static void append(struct sg_call *call, struct call_entry *entry)
 {
     *call->end = entry;
@@ -281,6 +302,10 @@ static void append(struct sg_call *call, struct call_entry *entry)
 int call_emit(struct sg_call *call, enum sg_out kind, const void *data, size_t len,
               struct sg_error *err)
 {
+    if (call->place == CALL_INLINE && kind == SG_OUT_STATUS &&
+        strcmp(call->operation, "open") == 0) {
+        return keep_word(call, (struct str){data, len}, err);
+    }
     if (call->place == CALL_INLINE || (int)kind < SG_OUT_DATA || kind > SG_OUT_EXCEPTION) {
         return refuse_output(call, kind, err);
     }

@@ -32,6 +32,7 @@ struct instance {
     void *self;            /* what open() gave */
     const void *config;
     const char *libexec_dir; /* for sg->libexec_dir() */
+    char *about; /* from open to close: the status that open() emitted, a JSON object; NULL: none */
     bool is_open;
     _Atomic uint64_t *abandoned; /* calls that were; from open to close, NULL: not counted */
 };
@@ -52,7 +53,7 @@ typedef int call_invoke(const struct instance *, struct sg_call *, void *argumen
 struct sg_call *call_new(const struct instance *, const char *operation, void *context,
                          const char *request_id, int64_t deadline);
 
-/* Before the start: on whose behalf it is (copied). On a worker it then keeps to the identity's share of the pool: beyond
+/* Before the start: on whose behalf it is (copied); users share what their key has. On a worker it then keeps to the identity's share of the pool: beyond
  * it, calls wait for the identity's earlier ones, first come first served, until their deadline. */
 void call_set_identity(struct sg_call *, struct str identity);
 

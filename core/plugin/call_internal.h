@@ -12,13 +12,14 @@
 
 #define CALL_MAGIC 0x43414C4Cu /* "CALL" */
 
+#define CALL_WORD_BYTES_MAX 2048 /* of the status of open() */
 #define ABANDON_AFTER_MS 2000 /* a call that has not returned so long after its time is abandoned */
 
 enum call_place {
     CALL_NOT_STARTED,
     CALL_IN_FIBER,  /* of its own, on the home loop */
     CALL_ON_WORKER, /* `thread` */
-    CALL_INLINE     /* in the caller's fiber: open() and close(), which emit nothing */
+    CALL_INLINE /* in the caller's fiber: open() and close(), which emit nothing but the status of open() */
 };
 
 struct call_entry { /* one output */
@@ -56,6 +57,7 @@ struct sg_call {
     struct worker_task work; /* CALL_ON_WORKER, unless it was lent one */
     struct sg_call *carrier; /* whose sleeping worker carries it out, with a reference … */
     struct crossing *lender; /* … and the function in which that sleeps */
+    struct str word;         /* CALL_INLINE: the last status, in the arena */
     int code;                /* with `error`: what the plugin returned */
     struct sg_error error;
 

@@ -7,7 +7,7 @@
 
 /* Runs code of the plugin in the caller's fiber. Consumes the reference. */
 static int run_inline(struct sg_call *call, call_invoke *invoke_plugin, void *arguments,
-                      struct sg_error *err)
+                      char **ret_word, struct sg_error *err)
 {
     CHECK(call->place == CALL_NOT_STARTED);
     CHECK(fiber_self() != NULL);
@@ -17,6 +17,9 @@ static int run_inline(struct sg_call *call, call_invoke *invoke_plugin, void *ar
     call_judge(call, invoke_plugin(call->instance, call, arguments, &call->error));
     fiber_note(NULL, NULL);
     int code = call->code;
+    if (code == SG_OK && call->word.len > 0) {
+        *ret_word = check_alloc(strndup(call->word.data, call->word.len));
+    }
     if (code != SG_OK) {
         call_add_names(call, &call->error);
         *err = call->error;
@@ -35,14 +38,16 @@ int instance_open(struct instance *instance, struct sg_error *err)
 {
     CHECK(!instance->is_open);
     void *self = NULL;
+    char *about = NULL;
     if (instance->plugin->open != NULL) {
         struct sg_call *call = call_new(instance, "open", NULL, NULL, fiber_deadline(fiber_self()));
-        int code = run_inline(call, invoke_open, &self, err);
+        int code = run_inline(call, invoke_open, &self, &about, err);
         if (code != 0) {
             return code;
         }
     }
     instance->self = self;
+    instance->about = about;
     instance->abandoned = check_alloc(calloc(1, sizeof *instance->abandoned));
     instance->is_open = true;
     return 0;
@@ -66,9 +71,10 @@ void instance_close(struct instance *instance)
         struct sg_error err = {0};
         struct sg_call *call =
             call_new(instance, "close", NULL, NULL, fiber_deadline(fiber_self()));
-        CHECK(run_inline(call, invoke_close, NULL, &err) == 0); /* it cannot fail */
+        CHECK(run_inline(call, invoke_close, NULL, NULL, &err) == 0); /* it cannot fail */
     }
     instance->self = NULL;
+    free(TAKE(instance->about));
     free(TAKE(instance->abandoned));
 }
 

@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "plugin/load_internal.h"
 
-#define PLUGIN_FLAGS (SG_ON_LOOP | SG_DURABLE)
+#define PLUGIN_FLAGS (SG_ON_LOOP | SG_DURABLE | SG_TELLS_OF_HOST)
 #define TOOL_FLAGS (SG_TOOL_PARALLEL)
 
 static bool is_empty(const char *text)
@@ -142,11 +142,23 @@ static int functions_check(const struct examination *e, const struct sg_plugin *
 static int flags_check(const struct examination *e, const struct sg_plugin *plugin)
 {
     if ((plugin->flags & ~PLUGIN_FLAGS) != 0) {
-        return examination_fail(e, "has unknown flags 0x%x: use SG_ON_LOOP and SG_DURABLE only",
+        return examination_fail(e,
+                                "has unknown flags 0x%x: use SG_ON_LOOP, SG_DURABLE and "
+                                "SG_TELLS_OF_HOST only",
                                 plugin->flags & ~PLUGIN_FLAGS);
     }
     if ((plugin->flags & SG_DURABLE) != 0 && plugin->sandbox == NULL) {
         return examination_fail(e, "sets SG_DURABLE, which is for sandboxes only");
+    }
+    for (const struct sg_option *option = plugin->options;
+         (plugin->flags & SG_TELLS_OF_HOST) != 0 && option != NULL && option->name != NULL;
+         option++) {
+        if ((option->flags & SG_REQUIRED) != 0) {
+            return examination_fail(e,
+                                    "sets SG_TELLS_OF_HOST, but option '%s' is required: it must "
+                                    "open with its defaults",
+                                    option->name);
+        }
     }
     return 0;
 }

@@ -2,27 +2,17 @@
  * alone would run the code of anybody who can write there, and dies with SIGBUS on a file that was cut short. */
 #include "plugin/load_internal.h"
 
+#include "base/owner.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Owner and mode of a file or folder: what others may write, others may make the gateway run. */
-static int owner_check(const struct examination *e, const char *path, const struct stat *status)
+/* What others may write, others may make the gateway run. */
+static int trust_check(const struct examination *e, const char *path, const struct stat *status)
 {
-    if (status->st_uid != 0 && status->st_uid != geteuid()) {
-        return error_set(e->err, SG_E_CONFIG,
-                         "%s belongs to user %u, who could change what the gateway runs; it must "
-                         "belong to root or to the running user: chown %u '%s'",
-                         path, status->st_uid, geteuid(), path);
-    }
-    if ((status->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return error_set(e->err, SG_E_CONFIG,
-                         "%s may be written by others (mode %04o), who could change what the "
-                         "gateway runs: chmod go-w '%s'",
-                         path, status->st_mode & 07777u, path);
-    }
-    return 0;
+    return owner_check(path, status, "what the gateway runs", e->err);
 }
 
 static int folder_check(const struct examination *e, const char *path)
@@ -32,7 +22,7 @@ static int folder_check(const struct examination *e, const char *path)
         return error_set(e->err, SG_E_CONFIG, "%s cannot be looked at: %s", path,
                          strerrordesc_np(errno));
     }
-    return owner_check(e, path, &status);
+    return trust_check(e, path, &status);
 }
 
 static int descriptor_check(const struct examination *e, int fd)
@@ -44,7 +34,7 @@ static int descriptor_check(const struct examination *e, int fd)
     if (!S_ISREG(status.st_mode)) {
         return examination_fail(e, "is no regular file");
     }
-    int code = owner_check(e, e->path, &status);
+    int code = trust_check(e, e->path, &status);
     return code != 0 ? code : elf_check(e, fd, (uint64_t)status.st_size);
 }
 

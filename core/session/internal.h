@@ -141,7 +141,7 @@ void waiter_leave(struct waiter *); /* the fiber's reference; not under the lock
 
 /* ---- room ---- */
 
-struct tenant { /* an identity of whom somebody waits for room */
+struct tenant { /* an identity, or a key, of whom somebody waits for room */
     struct hash_node by_name;
     struct list queues[TABLE_LIMIT_COUNT]; /* waiters, by what stands against them */
     size_t waiting[TABLE_LIMIT_COUNT];
@@ -282,6 +282,7 @@ struct lease {
     uint8_t key[TABLE_KEY_BYTES];
     bool is_session;
     const struct sandbox *sandbox;
+    size_t per_identity, max_containers;      /* that hold for it */
     char *identity, *request_id, *session_id; /* the last is NULL without a session */
     struct container *container;              /* with a reference and a lease; it may be dead */
     char container_id[CONTAINER_ID_BYTES];

@@ -39,6 +39,10 @@ static struct lease *lease_new(struct registry *registry, const struct acquire *
     lease->home = loop_self();
     lease->is_session = acquire->session_id.len > 0;
     lease->sandbox = acquire->sandbox;
+    lease->per_identity =
+        acquire->per_identity > 0 ? acquire->per_identity : registry->options.per_identity;
+    lease->max_containers =
+        acquire->max_containers > 0 ? acquire->max_containers : registry->options.max_containers;
     lease->identity = text_copy(acquire->identity);
     lease->request_id = acquire->request_id == NULL ? NULL : text_copy(str_of(acquire->request_id));
     lease->session_id = lease->is_session ? text_copy(acquire->session_id) : NULL;
@@ -82,12 +86,14 @@ static int limit_error(const struct lease *lease, enum table_limit limit, struct
     switch (limit) {
     case TABLE_LIMIT_SESSIONS:
         return error_set(err, SG_E_LIMIT,
-                         "sessions.per_identity is %zu: no session became free within %lld ms",
-                         o->per_identity, (long long)o->wait_ms);
+                         "%sper_identity is %zu: no session became free within %lld ms",
+                         lease->per_identity == o->per_identity ? "sessions." : "the key's ",
+                         lease->per_identity, (long long)o->wait_ms);
     case TABLE_LIMIT_CONTAINERS:
         return error_set(err, SG_E_LIMIT,
-                         "sessions.max_containers is %zu: no container became free within %lld ms",
-                         o->max_containers, (long long)o->wait_ms);
+                         "%smax_containers is %zu: no container became free within %lld ms",
+                         lease->max_containers == o->max_containers ? "sessions." : "the key's ",
+                         lease->max_containers, (long long)o->wait_ms);
     case TABLE_LIMIT_TOTAL:
         return error_set(
             err, SG_E_LIMIT,

@@ -2,7 +2,7 @@
 #include "session/internal.h"
 
 #include "base/check.h"
-#include "base/log.h"
+#include "base/identity.h"
 
 static const struct sg_sandbox_ops *ops_of(const struct instance *instance)
 {
@@ -87,7 +87,7 @@ void container_log(struct log_line *line, enum sg_level level, const char *event
 {
     log_begin(line, level, event);
     log_text(line, "sandbox", container->sandbox->name);
-    log_text(line, "identity", container->identity);
+    identity_log(line, str_of(container->identity));
     log_text(line, "container", container->id);
     log_text(line, "label", container->label);
 }

@@ -29,7 +29,7 @@ struct registry_options {
     size_t loops_count;
     int64_t idle_timeout_ms;     /* 15 min */
     size_t per_identity;         /* session containers an identity: 10 */
-    size_t max_containers;       /* all containers an identity: 100 */
+    size_t max_containers;       /* all containers of a key, its users' together: 100 */
     size_t max_containers_total; /* 1000 */
     size_t runs_per_identity;    /* runs of code at a time an identity; 0: as many as it likes */
     int64_t wait_ms;             /* longest wait for room: 10 s */
@@ -53,7 +53,8 @@ void registry_free(struct registry *); /* once the loops have stopped */
 
 struct acquire {
     struct str identity;
-    struct str session_id;   /* empty: an ephemeral container, ended with its lease */
+    size_t per_identity, max_containers; /* instead of the registry's; 0: those */
+    struct str session_id;               /* empty: an ephemeral container, ended with its lease */
     struct str container_id; /* not empty: that container of the identity, and no other */
     bool is_parked; /* only if it waits: parked (no longer then, so that one gets it) or idle */
     const struct sandbox *sandbox;

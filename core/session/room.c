@@ -4,6 +4,7 @@
 #include "session/internal.h"
 
 #include "base/check.h"
+#include "base/identity.h"
 
 #include <stdlib.h>
 
@@ -47,10 +48,16 @@ static void tenant_drop_unused(struct room *room, struct tenant *tenant)
     free(tenant);
 }
 
+/* Who waits together: those of an identity for a session, those of a key, with all its users, for a container. */
+static struct str tenant_name(struct str identity, enum table_limit queue)
+{
+    return queue == TABLE_LIMIT_SESSIONS ? identity : identity_key(identity);
+}
+
 static void room_enter(struct waiter *waiter, enum table_limit queue)
 {
     struct room *room = &waiter->registry->room;
-    struct tenant *tenant = tenant_get(room, str_of(waiter->lease->identity));
+    struct tenant *tenant = tenant_get(room, tenant_name(str_of(waiter->lease->identity), queue));
     CHECK(waiter->queue == TABLE_LIMIT_NONE);
     waiter->tenant = tenant;
     waiter->queue = queue;
@@ -89,11 +96,13 @@ void room_leave(struct waiter *waiter)
 static enum table_limit room_before(const struct waiter *waiter)
 {
     const struct room *room = &waiter->registry->room;
-    struct tenant *tenant = tenant_find(room, str_of(waiter->lease->identity));
+    struct str identity = str_of(waiter->lease->identity);
+    struct tenant *tenant = tenant_find(room, identity);
+    struct tenant *key = tenant_find(room, identity_key(identity));
     if (tenant != NULL && waiter->lease->is_session && tenant->waiting[TABLE_LIMIT_SESSIONS] > 0) {
         return TABLE_LIMIT_SESSIONS;
     }
-    if (tenant != NULL && tenant->waiting[TABLE_LIMIT_CONTAINERS] > 0) {
+    if (key != NULL && key->waiting[TABLE_LIMIT_CONTAINERS] > 0) {
         return TABLE_LIMIT_CONTAINERS;
     }
     return room->waiting_total > 0 ? TABLE_LIMIT_TOTAL : TABLE_LIMIT_NONE;
@@ -128,14 +137,13 @@ static void waiter_queue(struct waiter *waiter, enum table_limit queue,
 static void waiter_ask(struct waiter *waiter, enum table_limit before)
 {
     struct registry *registry = waiter->registry;
-    const struct registry_options *options = &registry->options;
     struct table_ask ask = {
         .identity = str_of(waiter->lease->identity),
         .is_session = waiter->lease->is_session,
         .may_create = before == TABLE_LIMIT_NONE,
-        .sessions = options->per_identity,
-        .containers = options->max_containers,
-        .total = options->max_containers_total,
+        .sessions = waiter->lease->per_identity,
+        .containers = waiter->lease->max_containers,
+        .total = registry->options.max_containers_total,
     };
     memcpy(ask.key, waiter->lease->key, sizeof ask.key);
     struct table_reply reply;
@@ -189,7 +197,8 @@ void room_retry(struct registry *registry, const char *identity)
 {
     struct room *room = &registry->room;
     retry_tenant(room, str_of(identity), TABLE_LIMIT_SESSIONS);
-    retry_tenant(room, str_of(identity), TABLE_LIMIT_CONTAINERS);
+    retry_tenant(room, tenant_name(str_of(identity), TABLE_LIMIT_CONTAINERS),
+                 TABLE_LIMIT_CONTAINERS);
     for (struct list *first; (first = list_first(&room->rotation)) != NULL;) {
         struct tenant *tenant = INDEX_OWNER(first, struct tenant, in_rotation);
         struct waiter *head = queue_head(tenant, TABLE_LIMIT_TOTAL);

@@ -4,10 +4,11 @@
 #include "session/internal.h"
 
 #include "base/check.h"
+#include "base/identity.h"
 
 #include <stdlib.h>
 
-struct runner { /* an identity of whom code runs, or waits to */
+struct runner { /* a key, with all its users, of whom code runs, or waits to */
     struct hash_node by_name;
     size_t running;
     struct list waiting;
@@ -16,6 +17,12 @@ struct runner { /* an identity of whom code runs, or waits to */
 };
 
 /* ---- under the lock ---- */
+
+/* Whose share it takes: users share their key's. */
+static struct str owner_of(const struct container *container)
+{
+    return identity_key(str_of(container->identity));
+}
 
 static struct runner *runner_find(const struct registry *registry, struct str name)
 {
@@ -69,7 +76,7 @@ static bool place_try(struct container *container, struct waiter **ret_waiter)
 {
     struct registry *registry = container->registry;
     size_t most = registry->options.runs_per_identity;
-    struct runner *runner = runner_get(registry, str_of(container->identity));
+    struct runner *runner = runner_get(registry, owner_of(container));
     bool is_free = most == 0 || (runner->running < most && list_is_empty(&runner->waiting));
     if (is_free) {
         runner->running++;
@@ -85,12 +92,12 @@ static int place_settle(struct container *container, struct waiter *waiter, int 
                         struct sg_error *err)
 {
     struct registry *registry = container->registry;
-    struct runner *runner = runner_find(registry, str_of(container->identity));
+    struct runner *runner = runner_find(registry, owner_of(container));
     if (code == 0 && waiter->state == WAITER_GRANTED) {
         return 0;
     }
     if (waiter->state == WAITER_GRANTED) {
-        place_give(registry, str_of(container->identity));
+        place_give(registry, owner_of(container));
     } else if (runner != NULL) {
         runner_drop_unused(registry, runner);
     }
@@ -107,7 +114,7 @@ void runs_leave(struct container *container)
 {
     if (container->is_running) {
         container->is_running = false;
-        place_give(container->registry, str_of(container->identity));
+        place_give(container->registry, owner_of(container));
     }
 }
 

@@ -30,7 +30,7 @@ struct holder *holder_get(struct memory *memory, struct str name)
     holder = check_alloc(calloc(1, sizeof *holder + name.len + 1));
     list_init(&holder->records);
     list_init(&holder->idle_sessions);
-    list_init(&holder->idle_ephemeral);
+    list_init(&holder->idle);
     list_init(&holder->notices);
     holder->name_len = name.len;
     if (name.len > 0) {
@@ -42,7 +42,7 @@ struct holder *holder_get(struct memory *memory, struct str name)
 
 void holder_drop_unused(struct memory *memory, struct holder *holder)
 {
-    if (holder->containers == 0 && holder->notices_count == 0) {
+    if (holder->owned == 0 && holder->containers == 0 && holder->notices_count == 0) {
         CHECK(list_is_empty(&holder->records));
         hash_remove(&memory->holders, &holder->by_name);
         free(holder);

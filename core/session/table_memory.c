@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/identity.h"
 
 #include <stdlib.h>
 
@@ -59,6 +60,7 @@ static void record_become(struct memory *memory, struct record *record, enum tab
 static void record_busy(struct memory *memory, struct record *record)
 {
     list_remove(&record->in_idle_of_holder);
+    list_remove(&record->in_idle_of_payer);
     list_remove(&record->in_idle);
     heap_remove(&memory->expiries, &record->expiry);
     record->is_idle = false;
@@ -68,12 +70,12 @@ static void record_idle(struct memory *memory, struct record *record, int64_t ex
 {
     CHECK(record->state == TABLE_READY);
     CHECK(record->leases == 0);
-    struct holder *holder = record->holder;
     record_busy(memory, record);
     record->is_idle = true;
-    record->used = ++memory->used_last;
-    list_append(record->is_session ? &holder->idle_sessions : &holder->idle_ephemeral,
-                &record->in_idle_of_holder);
+    if (record->is_session) {
+        list_append(&record->holder->idle_sessions, &record->in_idle_of_holder);
+    }
+    list_append(&record->payer->idle, &record->in_idle_of_payer);
     list_append(&memory->idle, &record->in_idle);
     heap_put(&memory->expiries, &record->expiry, expires_ms);
 }
@@ -94,13 +96,16 @@ static struct record *record_new(struct memory *memory, const struct table_ask *
     record->state = TABLE_CREATING;
     record->is_session = ask->is_session;
     record->holder = holder_get(memory, ask->identity);
+    record->payer = holder_get(memory, identity_key(ask->identity));
     list_init(&record->in_idle_of_holder);
+    list_init(&record->in_idle_of_payer);
     list_init(&record->in_idle);
     list_append(&record->holder->records, &record->in_holder);
     hash_put(&memory->by_key, &record->by_key, key_hash(ask->key));
     memory->counts.creating++;
     memory->counts.sessions += ask->is_session;
-    record->holder->containers++;
+    record->payer->containers++;
+    record->holder->owned++;
     record->holder->sessions += ask->is_session;
     struct notice *notice = notice_find(memory, ask->key);
     if (notice != NULL) {
@@ -131,7 +136,7 @@ static void record_close(struct memory *memory, struct record *record, bool loss
     }
     record_leave(memory, record);
     record_become(memory, record, TABLE_CLOSING);
-    record->holder->closing++;
+    record->payer->closing++;
     record->holder->closing_sessions += record->is_session;
 }
 
@@ -143,41 +148,33 @@ static size_t total(const struct memory *memory)
 }
 
 static enum table_limit limit_of(const struct memory *memory, const struct holder *holder,
-                                 const struct table_ask *ask)
+                                 const struct holder *payer, const struct table_ask *ask)
 {
     if (holder != NULL && ask->is_session && holder->sessions >= ask->sessions) {
         return TABLE_LIMIT_SESSIONS;
     }
-    if (holder != NULL && holder->containers >= ask->containers) {
+    if (payer != NULL && payer->containers >= ask->containers) {
         return TABLE_LIMIT_CONTAINERS;
     }
     return total(memory) >= ask->total ? TABLE_LIMIT_TOTAL : TABLE_LIMIT_NONE;
 }
 
-static struct record *holder_oldest(const struct holder *holder, bool sessions_only)
-{
-    struct list *session = list_first(&holder->idle_sessions);
-    struct list *ephemeral = sessions_only ? NULL : list_first(&holder->idle_ephemeral);
-    struct record *a =
-        session == NULL ? NULL : INDEX_OWNER(session, struct record, in_idle_of_holder);
-    struct record *b =
-        ephemeral == NULL ? NULL : INDEX_OWNER(ephemeral, struct record, in_idle_of_holder);
-    return a == NULL || (b != NULL && b->used < a->used) ? b : a;
-}
-
 static void fill_full(const struct memory *memory, const struct holder *holder,
-                      enum table_limit limit, struct table_reply *reply)
+                      const struct holder *payer, enum table_limit limit, struct table_reply *reply)
 {
+    struct list *first = NULL;
     struct record *victim = NULL;
     reply->limit = limit;
     if (limit == TABLE_LIMIT_SESSIONS) {
         reply->closing = holder->closing_sessions;
-        victim = holder_oldest(holder, true);
+        first = list_first(&holder->idle_sessions);
+        victim = first == NULL ? NULL : INDEX_OWNER(first, struct record, in_idle_of_holder);
     } else if (limit == TABLE_LIMIT_CONTAINERS) {
-        reply->closing = holder->closing;
-        victim = holder_oldest(holder, false);
+        reply->closing = payer->closing;
+        first = list_first(&payer->idle);
+        victim = first == NULL ? NULL : INDEX_OWNER(first, struct record, in_idle_of_payer);
     } else if (limit == TABLE_LIMIT_TOTAL) {
-        struct list *first = list_first(&memory->idle);
+        first = list_first(&memory->idle);
         reply->closing = memory->counts.closing;
         victim = first == NULL ? NULL : INDEX_OWNER(first, struct record, in_idle);
     }
@@ -203,9 +200,10 @@ static enum table_answer memory_acquire(struct table *table, const struct table_
         return TABLE_LEASED;
     }
     struct holder *holder = holder_find(memory, ask->identity);
-    enum table_limit limit = limit_of(memory, holder, ask);
+    struct holder *payer = holder_find(memory, identity_key(ask->identity));
+    enum table_limit limit = limit_of(memory, holder, payer, ask);
     if (limit != TABLE_LIMIT_NONE || !ask->may_create) {
-        fill_full(memory, holder, limit, reply);
+        fill_full(memory, holder, payer, limit, reply);
         return TABLE_FULL;
     }
     record = record_new(memory, ask);
@@ -327,15 +325,19 @@ static bool memory_remove(struct table *table, const struct table_ref *ref, int6
     if (record->state != TABLE_CLOSING) {
         record_close(memory, record, false, now_ms);
     }
-    struct holder *holder = record->holder;
+    struct holder *holder = record->holder, *payer = record->payer;
     memory->counts.closing--;
-    holder->closing--;
+    payer->closing--;
     holder->closing_sessions -= record->is_session;
-    holder->containers--;
+    payer->containers--;
+    holder->owned--;
     holder->sessions -= record->is_session;
     hash_remove(&memory->by_key, &record->by_key);
     free(record);
     holder_drop_unused(memory, holder);
+    if (payer != holder) {
+        holder_drop_unused(memory, payer);
+    }
     return true;
 }
 

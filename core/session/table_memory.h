@@ -8,14 +8,16 @@
 
 #define MEMORY_MAGIC 0x53475442u /* "SGTB" */
 
-struct holder { /* an identity that has records or notices */
+/* An identity that has records or notices, or a key for whose users records are. Sessions are an identity's; containers count
+ * for its key, which is the identity itself where the key speaks for nobody else. */
+struct holder {
     struct hash_node by_name;
-    struct list records;                        /* all but closing ones */
-    struct list idle_sessions;                  /* least recently used first */
-    struct list idle_ephemeral;                 /* kept containers without a session, likewise */
-    struct list notices;                        /* oldest first */
-    size_t sessions, containers, notices_count; /* counts include creating, ready and closing */
-    size_t closing_sessions, closing;
+    struct list records;       /* the identity's, all but closing ones */
+    struct list idle_sessions; /* the identity's, least recently used first */
+    struct list notices;       /* oldest first */
+    size_t owned, sessions, closing_sessions, notices_count; /* creating, ready and closing */
+    struct list idle;           /* the key's, with a session or not, least recently used first */
+    size_t containers, closing; /* the key's */
     size_t name_len;
     char name[];
 };
@@ -25,12 +27,11 @@ struct record {
     enum table_state state;
     bool is_session, is_idle, loss;
     size_t leases;
-    uint64_t used; /* order in which records became idle */
-    struct holder *holder;
+    struct holder *holder, *payer; /* the identity; its key, for which it counts */
     void *local;
     char container_id[TABLE_ID_BYTES]; /* from publish() on */
     struct hash_node by_key, by_id;
-    struct list in_holder, in_idle_of_holder, in_idle;
+    struct list in_holder, in_idle_of_holder, in_idle_of_payer, in_idle;
     struct heap_node expiry;
 };
 
@@ -45,7 +46,7 @@ struct notice {
 struct memory {
     struct table table;
     uint32_t magic;
-    uint64_t fence_last, used_last;
+    uint64_t fence_last;
     struct hash by_key, by_id, holders, notices_by_key;
     struct list idle;    /* all idle records, least recently used first */
     struct list notices; /* all, oldest first */

@@ -91,8 +91,8 @@ static int n_check(const struct chat_request *request, struct sg_error *err)
     (void)snprintf(text, sizeof text, "%.*s", (int)(n->value.raw.len < 31 ? n->value.raw.len : 31),
                    n->value.raw.data);
     if (strtod(text, NULL) > 1) {
-        return error_set_param(err, SG_E_INVALID, "n",
-                               "n must be 1 in a request with hosted tools, not %s", text);
+        return error_set_param(err, SG_E_INVALID, "n", "n must be 1 in %s, not %s",
+                               tools_reason(&request->set), text);
     }
     return SG_OK;
 }

@@ -118,14 +118,17 @@ static int state_check(const struct responses_request *request, struct sg_error 
 {
     const struct json_member *background = body_find(request, "background");
     const struct json_member *conversation = body_find(request, "conversation");
+    const char *reason = tools_reason(&request->set);
     if (background != NULL && background->value.type == JSON_TRUE) {
         return error_set_param(err, SG_E_INVALID, "background",
-                               "A request with hosted tools cannot run in the background.");
+                               "background cannot be true in %s: nothing runs behind the answer.",
+                               reason);
     }
     if (conversation != NULL && conversation->value.type != JSON_NULL) {
         return error_set_param(err, SG_E_INVALID, "conversation",
-                               "Conversations are not available in a request with hosted tools: "
-                               "say previous_response_id, or send the whole input.");
+                               "conversation has no meaning in %s: say previous_response_id, or "
+                               "send the whole input.",
+                               reason);
     }
     return SG_OK;
 }

@@ -73,6 +73,7 @@ struct surface_input {
     bool asks_for_reasoning; /* the upstream gives encrypted reasoning to those that ask for it */
     const char *answer_id;   /* random text for ids that we mint; open() only */
     bool parallel_off;       /* reserved for upstreams that cannot make parallel calls */
+    bool is_translated;      /* it goes to a server of another API, and is read for that too */
     bool usage_last;         /* the client is told the last turn's usage, not the sum */
 };
 

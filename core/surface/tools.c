@@ -11,9 +11,18 @@
 void tools_init(struct tool_set *set, const struct surface_input *input, struct arena *arena)
 {
     const struct json_text *body = input->body;
-    *set = (struct tool_set){.offers = input->offers, .offers_count = input->offers_count};
+    *set = (struct tool_set){.offers = input->offers,
+                             .offers_count = input->offers_count,
+                             .is_translated = input->is_translated};
     set->member = json_find(body->members, body->count, "tools");
     set->shown = arena_get(arena, (set->offers_count + 1) * sizeof *set->shown);
+}
+
+const char *tools_reason(const struct tool_set *set)
+{
+    return set->names_hosted || !set->is_translated
+               ? "a request with hosted tools"
+               : "a request to a model whose server speaks another API";
 }
 
 int tools_count(struct json_value array, const char *param, size_t *ret, struct sg_error *err)

@@ -34,8 +34,12 @@ struct tool_set {
     struct tool_offer *shown;         /* one for each offer */
     struct tool_entry *entries;
     size_t entries_count;
-    bool names_hosted; /* an offer is shown */
+    bool names_hosted;  /* an offer is shown */
+    bool is_translated; /* the request goes to a server of another API */
 };
+
+/* Why more is asked of the request than the upstream might ask: "a request with hosted tools", or that it is translated. */
+const char *tools_reason(const struct tool_set *);
 
 /* Nothing is read or shown yet. */
 void tools_init(struct tool_set *, const struct surface_input *, struct arena *);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256 };
+#define OLD_CALL INT64_MAX /* the number of a call in the older form: no other has it */
 
 struct heard_call {
     bool has_index;
@@ -27,6 +28,7 @@ struct hearing {
     bool has_begun, is_over, has_reason, has_text;
     struct heard_call calls[CALLS_MAX];
     size_t calls_count;
+    size_t kept; /* of ids and names */
     enum said_stop stop;
     struct said_usage usage;
 };
@@ -198,6 +200,7 @@ static int call_grow(struct hearing *h, struct heard_call *call, const struct pi
     call->is_custom = call->is_custom || piece->is_custom;
     if (call->id.len == 0 && piece->id.len > 0) {
         call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
+        h->kept += piece->id.len;
     }
     if (piece->name.len > 0 && !str_eq(call->name, piece->name)) {
         if (len > NAME_BYTES_MAX) { /* cut, it could be that of another tool */
@@ -211,6 +214,7 @@ static int call_grow(struct hearing *h, struct heard_call *call, const struct pi
         }
         memcpy(name + call->name.len, piece->name.data, piece->name.len);
         call->name = (struct str){name, len};
+        h->kept += len;
     }
     return SG_OK;
 }
@@ -270,6 +274,22 @@ static int piece_read(struct arena *scratch, struct json_value value, struct pie
     return SG_OK;
 }
 
+static int piece_take(struct hearing *h, struct arena *scratch, const struct piece *piece,
+                      struct sg_error *err)
+{
+    size_t call = call_find(h, piece);
+    if (call == h->calls_count) {
+        if (call == CALLS_MAX) {
+            return error_set(err, SG_E_UNAVAILABLE, "The upstream made more than %d calls",
+                             CALLS_MAX);
+        }
+        h->calls[h->calls_count++] =
+            (struct heard_call){.has_index = piece->has_index, .index = piece->index};
+    }
+    int code = call_grow(h, &h->calls[call], piece, err);
+    return code == SG_OK ? arguments_say(h, scratch, call, piece->arguments, err) : code;
+}
+
 static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
                      int64_t place, bool is_whole, struct sg_error *err)
 {
@@ -285,17 +305,26 @@ static int call_take(struct hearing *h, struct arena *scratch, struct json_value
         piece.has_index = true;
         piece.index = place;
     }
-    size_t call = call_find(h, &piece);
-    if (call == h->calls_count) {
-        if (call == CALLS_MAX) {
-            return error_set(err, SG_E_UNAVAILABLE, "The upstream made more than %d calls",
-                             CALLS_MAX);
-        }
-        h->calls[h->calls_count++] =
-            (struct heard_call){.has_index = piece.has_index, .index = piece.index};
+    return piece_take(h, scratch, &piece, err);
+}
+
+/* The older form of a call, of which there is one: as servers give it that know no other. */
+static int old_call_take(struct hearing *h, struct arena *scratch, const struct json_member *call,
+                         struct sg_error *err)
+{
+    struct json_member *members;
+    size_t count;
+    if (call == NULL || call->value.type != JSON_OBJECT) {
+        return SG_OK;
     }
-    code = call_grow(h, &h->calls[call], &piece, err);
-    return code == SG_OK ? arguments_say(h, scratch, call, piece.arguments, err) : code;
+    if (json_members(call->value, "a call", scratch, &members, &count, err) != SG_OK) {
+        return not_understood(err);
+    }
+    const struct piece piece = {.has_index = true,
+                                .index = OLD_CALL,
+                                .name = json_find_text(members, count, "name", scratch),
+                                .arguments = json_find(members, count, "arguments")};
+    return piece_take(h, scratch, &piece, err);
 }
 
 static int calls_take(struct hearing *h, struct arena *scratch, const struct json_member *calls,
@@ -340,8 +369,11 @@ static int delta_take(struct hearing *h, struct arena *scratch, struct json_valu
         code = text_take(h, scratch, SAID_REFUSAL, json_find(members, count, "refusal"),
                          (struct str){0}, err);
     }
+    if (code == SG_OK) {
+        code = calls_take(h, scratch, json_find(members, count, "tool_calls"), is_whole, err);
+    }
     return code == SG_OK
-               ? calls_take(h, scratch, json_find(members, count, "tool_calls"), is_whole, err)
+               ? old_call_take(h, scratch, json_find(members, count, "function_call"), err)
                : code;
 }
 
@@ -504,4 +536,9 @@ static int hear_end(void *hearing, struct sg_error *err)
                                      "The upstream's stream ended before its answer was whole");
 }
 
-const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_end};
+static size_t hear_kept(const void *hearing)
+{
+    return ((const struct hearing *)hearing)->kept;
+}
+
+const struct hearer_ops hear_chat = {hear_open, hear_event, hear_whole, hear_end, hear_kept};

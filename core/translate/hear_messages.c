@@ -26,6 +26,7 @@ struct hearing {
     bool has_begun, is_over, has_reason;
     struct heard_block *blocks;
     size_t count, room, calls;
+    size_t kept; /* of inputs that wait for their block's end */
     enum said_stop stop;
     struct str stop_sequence;
     struct said_usage usage;
@@ -127,6 +128,7 @@ static void input_keep(struct hearing *h, struct heard_block *block,
                       : input->value.type == JSON_STRING ? json_text_of(input->value, scratch)
                                                          : input->value.raw;
     block->input = (struct str){check_alloc(arena_copy(h->arena, text)), text.len};
+    h->kept += text.len;
 }
 
 /* A block begins, or is there as a whole. */
@@ -375,4 +377,10 @@ static int hear_end(void *hearing, struct sg_error *err)
                                      "The upstream's stream ended before its answer was whole");
 }
 
-const struct hearer_ops hear_messages = {hear_open, hear_event, hear_whole, hear_end};
+static size_t hear_kept(const void *hearing)
+{
+    const struct hearing *h = hearing;
+    return h->kept + h->room * sizeof *h->blocks;
+}
+
+const struct hearer_ops hear_messages = {hear_open, hear_event, hear_whole, hear_end, hear_kept};

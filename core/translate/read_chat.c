@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char old_functions[] =
+    "is the older form of 'tools', which the API of this model's server does not have";
+static const char old_choice[] =
+    "is the older form of 'tool_choice', which the API of this model's server does not have";
+
 /* The object under that name in another one, with members that are known. */
 static int inner_open(struct reading *reading, const struct object *o, const char *name,
                       const char *const *known, struct object *ret, struct sg_error *err)
@@ -184,6 +189,12 @@ static int message_read(struct reading *reading, const char *path, struct json_v
     if (str_is(role, "tool")) {
         return result_read(reading, &o, err);
     }
+    if (str_is(role, "function")) {
+        return refuse_field(reading, path_at(reading, path, "role"),
+                            "is the older form of 'tool', which the API of this model's server "
+                            "does not have",
+                            err);
+    }
     bool is_system = str_is(role, "system") || str_is(role, "developer");
     if (!is_system && !str_is(role, "user")) {
         return wrong_type(path_at(reading, path, "role"),
@@ -320,6 +331,18 @@ static int only_default_read(struct reading *reading, const struct json_member *
     return refuse_field(reading, path, "cannot be carried to the API of this model's server", err);
 }
 
+/* A client that asks in the older form awaits its answer in it. */
+static int old_form_read(struct reading *reading, const struct json_member *member,
+                         struct sg_error *err)
+{
+    bool is_list = str_is(member->key, "functions");
+    if (is_list ? str_is(member->value.raw, "[]") : str_is(member->value.raw, "\"none\"")) {
+        return SG_OK;
+    }
+    return refuse_field(reading, is_list ? "functions" : "function_call",
+                        is_list ? old_functions : old_choice, err);
+}
+
 static int logprobs_read(struct reading *reading, const struct json_member *member,
                          struct sg_error *err)
 {
@@ -360,8 +383,8 @@ const struct field fields_chat[] = {
     {"modalities", FIELD_DEFAULT, 0, only_default_read, "only text"},
     {"audio", FIELD_DEFAULT, 0, only_default_read, "of answers in speech"},
     {"prediction", FIELD_DEFAULT, 0, only_default_read, NULL},
-    {"functions", FIELD_DEFAULT, 0, only_default_read, "the older form of tools"},
-    {"function_call", FIELD_DEFAULT, 0, only_default_read, "the older form of tool_choice"},
+    {"functions", FIELD_DEFAULT, 0, old_form_read, "the older form of tools"},
+    {"function_call", FIELD_DEFAULT, 0, old_form_read, "the older form of tool_choice"},
     {"stream_options", FIELD_MEANINGLESS, 0, NULL, "of the stream to the client"},
     {"metadata", FIELD_MEANINGLESS, 0, NULL, "of the vendor's own storage"},
     {"store", FIELD_MEANINGLESS, 0, NULL, "of the vendor's own storage"},

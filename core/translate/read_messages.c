@@ -367,6 +367,19 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
         return refuse_field(reading, path_at(reading, path, "type"),
                             "is a tool that only the vendor's own server has", err);
     }
+    const struct json_member *callers = json_find(o.members, o.count, "allowed_callers");
+    bool is_for_code =
+        callers != NULL && callers->value.type == JSON_ARRAY &&
+        memmem(callers->value.raw.data, callers->value.raw.len, "\"direct\"", 8) == NULL;
+    if (is_for_code) {
+        code = refuse_field(reading, path_at(reading, path, "allowed_callers"),
+                            "lets the tool be called by code alone, which only the vendor's own "
+                            "server does",
+                            err);
+    }
+    if (code != SG_OK) {
+        return code;
+    }
     const struct json_member *schema = object_member(reading, &o, "input_schema", JSON_OBJECT);
     const struct json_member *strict = json_find(o.members, o.count, "strict");
     *function = (struct function){.path = path,

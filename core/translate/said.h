@@ -16,7 +16,8 @@ enum said_kind {
     SAID_SEAL,      /* what proves the reasoning before it */
     SAID_CALL,      /* a call begins: `call`, id, name */
     SAID_ARGUMENTS, /* … goes on: `call`, text */
-    SAID_END        /* once, last: `stop`, usage */
+    SAID_END,       /* once, last: `stop`, usage */
+    SAID_KINDS
 };
 
 enum said_stop { STOP_END, STOP_TOKENS, STOP_SEQUENCE, STOP_CALLS, STOP_FILTER, STOP_CONTEXT };
@@ -53,7 +54,8 @@ struct hearer_ops {
     int (*whole)(void *, struct str json, struct sg_error *err);
     /* The stream has ended: UNAVAILABLE where that was before the answer's end. */
     int (*end)(void *, struct sg_error *err);
-}; /* all that they keep is in the arena */
+    size_t (*kept)(const void *); /* bytes of the answer that are in the arena */
+};                                /* all that they keep is there */
 
 extern const struct hearer_ops hear_chat, hear_messages;
 
@@ -70,7 +72,8 @@ void said_count_read(struct arena *, const struct json_member *, size_t count, c
 
 struct voice_ops {
     void *(*open)(struct arena *, const char *id, bool as_stream);
-    int (*say)(void *, const struct said *, struct buf *out, struct sg_error *err);
+    /* One for each kind; NULL: the API has no place for it. */
+    int (*say[SAID_KINDS])(void *, const struct said *, struct buf *out, struct sg_error *err);
     size_t (*kept)(const void *); /* bytes for the answer's end */
     void (*close)(void *);
 };

@@ -104,7 +104,10 @@ int translation_request(struct translation *t, struct str body, struct buf *out,
 static int say(void *translation, const struct said *said, struct sg_error *err)
 {
     struct translation *t = translation;
-    return t->from->voice->say(t->voice, said, t->out, err);
+    CHECK(said->kind < SAID_KINDS);
+    return t->from->voice->say[said->kind] == NULL
+               ? SG_OK
+               : t->from->voice->say[said->kind](t->voice, said, t->out, err);
 }
 
 void translation_answer_begin(struct translation *t, bool is_stream)
@@ -144,6 +147,7 @@ int translation_answer_end(struct translation *t, struct buf *out, struct sg_err
 
 size_t translation_kept(const struct translation *t)
 {
-    size_t said = t->voice == NULL ? 0 : t->from->voice->kept(t->voice);
+    size_t said =
+        t->voice == NULL ? 0 : t->from->voice->kept(t->voice) + t->to->hearer->kept(t->hearer);
     return t->whole.len + turn_stream_held(&t->stream) + said;
 }

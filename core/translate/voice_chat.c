@@ -100,8 +100,10 @@ static bool has_usage(const struct said_usage *usage)
 
 /* ---- text and calls ---- */
 
-static void text_say(struct voice *v, const struct said *said, struct buf *out)
+static int text_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
+    (void)err;
     const char *name = said->kind == SAID_REASONING ? "reasoning_content"
                        : said->kind == SAID_REFUSAL ? "refusal"
                                                     : "content";
@@ -113,13 +115,14 @@ static void text_say(struct voice *v, const struct said *said, struct buf *out)
         (void)buf_printf(out, "\"%s\":", name);
         (void)buf_put_json(out, said->text);
         chunk_end(said->logprobs, NULL, out);
-        return;
+        return SG_OK;
     }
     (void)buf_append_str(kept, said->text); /* bounded by the answer, as all that is kept */
     if (said->logprobs.len > 0) {
         (void)buf_puts(&v->logprobs, v->logprobs.len > 0 ? "," : "");
         (void)buf_append_str(&v->logprobs, said->logprobs);
     }
+    return SG_OK;
 }
 
 static void call_begin_put(const struct said *said, struct buf *out)
@@ -132,8 +135,9 @@ static void call_begin_put(const struct said *said, struct buf *out)
     (void)buf_printf(out, ",\"%s\":\"\"}}]", said->is_custom ? "input" : "arguments");
 }
 
-static int call_say(struct voice *v, const struct said *said, struct buf *out, struct sg_error *err)
+static int call_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
     if (v->calls_count == CALLS_MAX) {
         return error_set(err, SG_E_UNAVAILABLE, "The upstream made more than %d calls", CALLS_MAX);
     }
@@ -151,15 +155,18 @@ static int call_say(struct voice *v, const struct said *said, struct buf *out, s
     return SG_OK;
 }
 
-static void arguments_say(struct voice *v, const struct said *said, struct buf *out)
+static int arguments_say(void *voice, const struct said *said, struct buf *out,
+                         struct sg_error *err)
 {
+    struct voice *v = voice;
+    (void)err;
     if (said->call >= v->calls_count) {
-        return;
+        return SG_OK;
     }
     struct voice_call *call = v->calls[said->call];
     if (!v->as_stream) {
         (void)buf_append_str(&call->arguments, said->text); /* bounded by the answer */
-        return;
+        return SG_OK;
     }
     chunk_begin(v, out);
     (void)buf_printf(out, "\"tool_calls\":[{\"index\":%zu,\"%s\":{\"%s\":", said->call,
@@ -168,6 +175,7 @@ static void arguments_say(struct voice *v, const struct said *said, struct buf *
     (void)buf_put_json(out, said->text);
     (void)buf_puts(out, "}}]");
     chunk_end((struct str){0}, NULL, out);
+    return SG_OK;
 }
 
 /* ---- the end ---- */
@@ -252,31 +260,24 @@ static void whole_end(const struct voice *v, const struct said *said, struct buf
     (void)buf_putc(out, '}');
 }
 
-static int voice_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+static int begin_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
     struct voice *v = voice;
-    switch (said->kind) {
-    case SAID_BEGIN:
-        v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
-        return SG_OK;
-    case SAID_CALL:
-        return call_say(v, said, out, err);
-    case SAID_ARGUMENTS:
-        arguments_say(v, said, out);
-        return SG_OK;
-    case SAID_SEAL: /* chat has no place for it */
-        return SG_OK;
-    case SAID_END:
-        if (v->as_stream) {
-            stream_end(v, said, out);
-        } else {
-            whole_end(v, said, out);
-        }
-        return SG_OK;
-    default:
-        text_say(v, said, out);
-        return SG_OK;
+    (void)out, (void)err;
+    v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
+    return SG_OK;
+}
+
+static int end_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    (void)err;
+    if (v->as_stream) {
+        stream_end(v, said, out);
+    } else {
+        whole_end(v, said, out);
     }
+    return SG_OK;
 }
 
 static size_t voice_kept(const void *voice)
@@ -284,9 +285,19 @@ static size_t voice_kept(const void *voice)
     const struct voice *v = voice;
     size_t kept = v->text.len + v->refusal.len + v->reasoning.len + v->logprobs.len;
     for (size_t i = 0; i < v->calls_count; i++) {
-        kept += v->calls[i]->arguments.len;
+        const struct voice_call *call = v->calls[i];
+        kept += sizeof *call + call->id.len + call->name.len + call->arguments.len;
     }
     return kept;
 }
 
-const struct voice_ops voice_chat = {voice_open, voice_say, voice_kept, voice_close};
+const struct voice_ops voice_chat = {.open = voice_open,
+                                     .say = {[SAID_BEGIN] = begin_say,
+                                             [SAID_TEXT] = text_say,
+                                             [SAID_REFUSAL] = text_say,
+                                             [SAID_REASONING] = text_say,
+                                             [SAID_CALL] = call_say,
+                                             [SAID_ARGUMENTS] = arguments_say,
+                                             [SAID_END] = end_say},
+                                     .kept = voice_kept,
+                                     .close = voice_close};

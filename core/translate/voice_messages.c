@@ -154,9 +154,9 @@ static void open_close(struct voice *v, struct buf *out)
     v->open = 0;
 }
 
-static int block_begin(struct voice *v, const struct said *said, struct buf *out,
-                       struct sg_error *err)
+static int block_begin(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
     if (v->count == BLOCKS_MAX) {
         return error_set(err, SG_E_UNAVAILABLE, "The upstream's answer has more than %d parts",
                          BLOCKS_MAX);
@@ -186,8 +186,9 @@ static int text_block(struct voice *v, const struct said *said, enum said_kind k
     return goes_on ? SG_OK : block_begin(v, said, out, err);
 }
 
-static int text_say(struct voice *v, const struct said *said, struct buf *out, struct sg_error *err)
+static int text_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
     bool is_seal = said->kind == SAID_SEAL;
     bool is_reasoning = is_seal || said->kind == SAID_REASONING;
     int code = text_block(v, said, is_reasoning ? SAID_REASONING : SAID_TEXT, out, err);
@@ -207,8 +208,11 @@ static int text_say(struct voice *v, const struct said *said, struct buf *out, s
     return SG_OK;
 }
 
-static void arguments_say(struct voice *v, const struct said *said, struct buf *out)
+static int arguments_say(void *voice, const struct said *said, struct buf *out,
+                         struct sg_error *err)
 {
+    struct voice *v = voice;
+    (void)err;
     for (size_t i = v->count; i > 0; i--) {
         struct voice_block *block = &v->blocks[i - 1];
         if (block->kind == SAID_CALL && block->call == said->call) {
@@ -217,9 +221,10 @@ static void arguments_say(struct voice *v, const struct said *said, struct buf *
             } else {
                 (void)buf_append_str(&block->text, said->text);
             }
-            return;
+            return SG_OK;
         }
     }
+    return SG_OK;
 }
 
 /* ---- the end ---- */
@@ -300,31 +305,27 @@ static void whole_end(const struct voice *v, const struct said *said, struct buf
     (void)buf_putc(out, '}');
 }
 
-static int voice_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+static int begin_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
     struct voice *v = voice;
-    switch (said->kind) {
-    case SAID_BEGIN:
-        v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
-        if (v->as_stream) {
-            start_put(v, out);
-        }
-        return SG_OK;
-    case SAID_CALL:
-        return block_begin(v, said, out, err);
-    case SAID_ARGUMENTS:
-        arguments_say(v, said, out);
-        return SG_OK;
-    case SAID_END:
-        if (v->as_stream) {
-            stream_end(v, said, out);
-        } else {
-            whole_end(v, said, out);
-        }
-        return SG_OK;
-    default:
-        return text_say(v, said, out, err);
+    (void)err;
+    v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
+    if (v->as_stream) {
+        start_put(v, out);
     }
+    return SG_OK;
+}
+
+static int end_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    (void)err;
+    if (v->as_stream) {
+        stream_end(v, said, out);
+    } else {
+        whole_end(v, said, out);
+    }
+    return SG_OK;
 }
 
 static size_t voice_kept(const void *voice)
@@ -332,9 +333,20 @@ static size_t voice_kept(const void *voice)
     const struct voice *v = voice;
     size_t kept = 0;
     for (size_t i = 0; i < v->count; i++) {
-        kept += v->blocks[i].text.len + v->blocks[i].seal.len;
+        const struct voice_block *block = &v->blocks[i];
+        kept += sizeof *block + block->text.len + block->seal.len + block->id.len + block->name.len;
     }
     return kept;
 }
 
-const struct voice_ops voice_messages = {voice_open, voice_say, voice_kept, voice_close};
+const struct voice_ops voice_messages = {.open = voice_open,
+                                         .say = {[SAID_BEGIN] = begin_say,
+                                                 [SAID_TEXT] = text_say,
+                                                 [SAID_REFUSAL] = text_say,
+                                                 [SAID_REASONING] = text_say,
+                                                 [SAID_SEAL] = text_say,
+                                                 [SAID_CALL] = block_begin,
+                                                 [SAID_ARGUMENTS] = arguments_say,
+                                                 [SAID_END] = end_say},
+                                         .kept = voice_kept,
+                                         .close = voice_close};

@@ -295,8 +295,9 @@ static void logprobs_keep(struct voice_part *part, struct str logprobs)
     }
 }
 
-static int text_say(struct voice *v, const struct said *said, struct buf *out, struct sg_error *err)
+static int text_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
     bool is_refusal = said->kind == SAID_REFUSAL;
     struct voice_item *item = item_for(v, ITEM_MESSAGE, out, err);
     if (item != NULL && item->parts_count == 2 && item->parts[1].is_refusal != is_refusal) {
@@ -325,9 +326,10 @@ static int text_say(struct voice *v, const struct said *said, struct buf *out, s
     return SG_OK;
 }
 
-static int reasoning_say(struct voice *v, const struct said *said, struct buf *out,
+static int reasoning_say(void *voice, const struct said *said, struct buf *out,
                          struct sg_error *err)
 {
+    struct voice *v = voice;
     struct voice_item *item = item_for(v, ITEM_REASONING, out, err);
     if (item == NULL) {
         return err->code;
@@ -345,8 +347,9 @@ static int reasoning_say(struct voice *v, const struct said *said, struct buf *o
 }
 
 /* Each call is an item of its own; all go on until the end. */
-static int call_say(struct voice *v, const struct said *said, struct buf *out, struct sg_error *err)
+static int call_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
+    struct voice *v = voice;
     open_close(v, out);
     struct voice_item *item = item_add(v, ITEM_CALL, err);
     if (item == NULL) {
@@ -363,8 +366,11 @@ static int call_say(struct voice *v, const struct said *said, struct buf *out, s
     return SG_OK;
 }
 
-static void arguments_say(struct voice *v, const struct said *said, struct buf *out)
+static int arguments_say(void *voice, const struct said *said, struct buf *out,
+                         struct sg_error *err)
 {
+    struct voice *v = voice;
+    (void)err;
     for (size_t i = v->count; i > 0; i--) {
         struct voice_item *item = v->items[i - 1];
         if (item->kind != ITEM_CALL || item->call != said->call) {
@@ -377,8 +383,9 @@ static void arguments_say(struct voice *v, const struct said *said, struct buf *
                                            : "response.function_call_arguments.delta",
                            "", "delta", said->text, (struct str){0}, out);
         }
-        return;
+        return SG_OK;
     }
+    return SG_OK;
 }
 
 /* ---- the answer ---- */
@@ -456,34 +463,27 @@ static void stream_end(struct voice *v, const struct said *said, struct buf *out
     response_event_put(v, is_cut ? "response.incomplete" : "response.completed", said, out);
 }
 
-static int voice_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+static int begin_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
 {
     struct voice *v = voice;
-    switch (said->kind) {
-    case SAID_BEGIN:
-        v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
-        if (v->as_stream) {
-            response_event_put(v, "response.created", NULL, out);
-        }
-        return SG_OK;
-    case SAID_CALL:
-        return call_say(v, said, out, err);
-    case SAID_ARGUMENTS:
-        arguments_say(v, said, out);
-        return SG_OK;
-    case SAID_REASONING:
-    case SAID_SEAL:
-        return reasoning_say(v, said, out, err);
-    case SAID_END:
-        if (v->as_stream) {
-            stream_end(v, said, out);
-        } else {
-            response_put(v, said, out);
-        }
-        return SG_OK;
-    default:
-        return text_say(v, said, out, err);
+    (void)err;
+    v->model = (struct str){check_alloc(arena_copy(v->arena, said->model)), said->model.len};
+    if (v->as_stream) {
+        response_event_put(v, "response.created", NULL, out);
     }
+    return SG_OK;
+}
+
+static int end_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    (void)err;
+    if (v->as_stream) {
+        stream_end(v, said, out);
+    } else {
+        response_put(v, said, out);
+    }
+    return SG_OK;
 }
 
 static size_t voice_kept(const void *voice)
@@ -492,7 +492,8 @@ static size_t voice_kept(const void *voice)
     size_t kept = 0;
     for (size_t i = 0; i < v->count; i++) {
         const struct voice_item *item = v->items[i];
-        kept += item->text.len + item->seal.len;
+        kept += sizeof *item + item->text.len + item->seal.len;
+        kept += item->call_id.len + item->name.len;
         for (size_t k = 0; k < item->parts_count; k++) {
             kept += item->parts[k].text.len + item->parts[k].logprobs.len;
         }
@@ -500,4 +501,14 @@ static size_t voice_kept(const void *voice)
     return kept;
 }
 
-const struct voice_ops voice_responses = {voice_open, voice_say, voice_kept, voice_close};
+const struct voice_ops voice_responses = {.open = voice_open,
+                                          .say = {[SAID_BEGIN] = begin_say,
+                                                  [SAID_TEXT] = text_say,
+                                                  [SAID_REFUSAL] = text_say,
+                                                  [SAID_REASONING] = reasoning_say,
+                                                  [SAID_SEAL] = reasoning_say,
+                                                  [SAID_CALL] = call_say,
+                                                  [SAID_ARGUMENTS] = arguments_say,
+                                                  [SAID_END] = end_say},
+                                          .kept = voice_kept,
+                                          .close = voice_close};

@@ -392,6 +392,47 @@ static void limit_put(const struct writing *w)
     }
 }
 
+/* What the client says of the schema beside it stands in it, unless it says so itself. */
+static int schema_put(const struct writing *w, struct str description, struct json_value schema,
+                      struct sg_error *err)
+{
+    struct json_member *members;
+    size_t count;
+    int code = json_members(schema, "schema", w->reading->arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    if (description.len == 0 || json_find(members, count, "description") != NULL) {
+        (void)buf_append_str(w->out, schema.raw);
+        return SG_OK;
+    }
+    (void)buf_putc(w->out, '{');
+    json_member_put(w->out, "description", description);
+    (void)buf_puts(w->out, count > 0 ? "," : "");
+    (void)buf_append(w->out, schema.raw.data + 1, schema.raw.len - 1);
+    return SG_OK;
+}
+
+static int format_put(const struct writing *w, const struct option *option, struct sg_error *err)
+{
+    struct arena *arena = w->reading->arena;
+    struct json_member *members;
+    size_t count;
+    int code = json_members(option->value, option->path, arena, &members, &count, err);
+    if (code != SG_OK) {
+        return code;
+    }
+    const struct json_member *schema = json_find_type(members, count, "schema", JSON_OBJECT);
+    struct str description = json_find_text(members, count, "description", arena);
+    json_comma_put(w->out);
+    (void)buf_puts(w->out, "\"format\":{\"type\":\"json_schema\",\"schema\":");
+    code = schema_put(w, description,
+                      schema == NULL ? (struct json_value){JSON_OBJECT, STR("{}")} : schema->value,
+                      err);
+    (void)buf_putc(w->out, '}');
+    return code;
+}
+
 /* Effort and format stand in one object there. "none" and "minimal" are words of others. */
 static int output_put(const struct writing *w, struct sg_error *err)
 {
@@ -407,18 +448,7 @@ static int output_put(const struct writing *w, struct sg_error *err)
     if (has_effort) {
         json_raw_put(w->out, "effort", is_least ? STR("\"low\"") : effort->value.raw);
     }
-    int code = SG_OK;
-    if (schema->is_said) {
-        struct json_member *members;
-        size_t count;
-        code = json_members(schema->value, schema->path, w->reading->arena, &members, &count, err);
-        const struct json_member *inner =
-            code == SG_OK ? json_find_type(members, count, "schema", JSON_OBJECT) : NULL;
-        json_comma_put(w->out);
-        (void)buf_puts(w->out, "\"format\":{\"type\":\"json_schema\",\"schema\":");
-        (void)buf_append_str(w->out, inner == NULL ? STR("{}") : inner->value.raw);
-        (void)buf_putc(w->out, '}');
-    }
+    int code = schema->is_said ? format_put(w, schema, err) : SG_OK;
     (void)buf_putc(w->out, '}');
     return code;
 }

@@ -2,6 +2,8 @@
  * was none. A message never holds a sandbox's host, which has the id in it. */
 #include "api.h"
 
+#include "http_fault.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -154,34 +156,17 @@ static int send_once(struct e2b *e2b, struct sg_call *call, struct exchange *x, 
 
 /* ---- what is said of one that failed ---- */
 
-static const char *describe(uint32_t stage, int code)
-{
-    switch (stage) {
-    case SG_HTTP_UNRESOLVED:
-        return "has no address (check 'domain', 'api_url' and 'sandbox_url', and the name server)";
-    case SG_HTTP_UNCONNECTED:
-        return "cannot be reached";
-    case SG_HTTP_NO_TLS:
-        return "cannot be trusted (for a certificate of one's own set 'ca_file')";
-    case SG_HTTP_UNANSWERED:
-        return code == SG_E_TIMEOUT ? "did not answer in time" : "broke off before it answered";
-    default:
-        return code == SG_E_TIMEOUT ? "did not end its answer in time"
-               : code == SG_E_LIMIT ? "answered with too much"
-                                    : "broke off amid its answer";
-    }
-}
-
 static int fail_with(const struct e2b *e2b, const struct sandbox *sandbox, const struct exchange *x,
                      const char *who, int code, struct sg_error *err)
 {
-    char cause[256];
+    char cause[256], words[HTTP_FAULT_BYTES];
     const char *message = sg->message(err);
     fault_scrub(e2b, sandbox, message, strlen(message), cause);
     if (code == SG_E_INVALID) {
         code = SG_E_INTERNAL; /* what we asked was wrong, not what the model did */
     }
-    const char *how = describe(x->reply.failed_at, code);
+    const char *how =
+        http_fault_words(x->reply.failed_at, code, "'domain', 'api_url' and 'sandbox_url',", words);
     /* These two may be told to the model, which the operator's addresses are none of the business of. */
     return code == SG_E_TIMEOUT || code == SG_E_LIMIT
                ? sg->fail(err, (enum sg_code)code, "%s %s", who, how)

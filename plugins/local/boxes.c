@@ -20,15 +20,15 @@ struct box *box_new(void)
         box->magic = BOX_MAGIC;
         box->refs = 1;
         box->control = box->status = box->out = box->err = -1;
-        box->init = box->driver = box->epoll = box->wake = -1;
+        box->init = box->driver = box->epoll = box->wake = box->events = -1;
     }
     return box;
 }
 
 static void box_free(struct box *box)
 {
-    const int fds[BOX_FDS] = {box->control, box->status, box->out,   box->err,
-                              box->init,    box->driver, box->epoll, box->wake};
+    const int fds[BOX_FDS] = {box->control, box->status, box->out,  box->err,   box->init,
+                              box->driver,  box->epoll,  box->wake, box->events};
     for (int i = 0; i < BOX_FDS; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
@@ -120,6 +120,26 @@ void box_unref(struct local *local, struct box *box)
     }
 }
 
+ssize_t socket_send_with_fd(int socket_fd, const void *packet, size_t len, int fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof control);
+    struct iovec iov = {(void *)(uintptr_t)packet, len};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void box_wake(struct box *box)
 {
     uint64_t one = 1;
@@ -142,4 +162,11 @@ bool box_order(const struct box *box, enum wire_order_kind kind, int64_t life_ms
     struct wire_order order = {.magic = WIRE_MAGIC, .kind = kind, .life_ms = life_ms};
     ssize_t len = send(box->status, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
     return len == (ssize_t)sizeof order || errno == EAGAIN;
+}
+
+int box_order_file(const struct box *box, int socket_fd)
+{
+    struct wire_order order = {.magic = WIRE_MAGIC, .kind = WIRE_FILE};
+    ssize_t len = socket_send_with_fd(box->status, &order, sizeof order, socket_fd);
+    return len >= 0 ? 0 : errno == ETOOMANYREFS ? EAGAIN : errno;
 }

@@ -15,17 +15,19 @@
 #define BROKER_END_MS 5000 /* for an ending broker */
 #define ASK_TRIES 3        /* of a broker that dies */
 #define ASK_MS 10000       /* for the answer to one request */
+#define HELLO_MS 20000     /* for a new broker to say what it found */
 #define BUSY_MS \
     5 /* until a full socket, or another call that starts the broker, is looked at again */
 
 struct arguments {
-    char texts[8][320];
-    const char *argv[10];
+    char texts[9][320];
+    const char *argv[11];
 };
 
 static const char *const *arguments_make(struct arguments *arguments, const char *path,
-                                         const struct local_config *config)
+                                         const struct local *local)
 {
+    const struct local_config *config = local->config;
     const struct {
         const char *name;
         uint64_t value;
@@ -33,17 +35,17 @@ static const char *const *arguments_make(struct arguments *arguments, const char
         {"memory", config->memory},           {"disk", config->disk},
         {"inodes", (uint64_t)config->inodes}, {"processes", (uint64_t)config->processes},
         {"files", (uint64_t)config->files},   {"uid_base", (uint64_t)config->uid_base},
-        {"boxes", (uint64_t)config->boxes},
+        {"boxes", (uint64_t)config->boxes},   {"cpu", local->cpu_millis},
     };
     arguments->argv[0] = path;
     snprintf(arguments->texts[0], sizeof arguments->texts[0], "python=%s", config->python);
     arguments->argv[1] = arguments->texts[0];
-    for (size_t i = 0; i < 7; i++) {
+    for (size_t i = 0; i < 8; i++) {
         snprintf(arguments->texts[i + 1], sizeof arguments->texts[i + 1], "%s=%llu",
                  numbers[i].name, (unsigned long long)numbers[i].value);
         arguments->argv[i + 2] = arguments->texts[i + 1];
     }
-    arguments->argv[9] = NULL;
+    arguments->argv[10] = NULL;
     return arguments->argv;
 }
 
@@ -56,7 +58,7 @@ static int broker_spawn(struct local *local, struct sg_call *call, int child_end
     snprintf(path, sizeof path, "%s/local-broker", sg->libexec_dir(call));
     const struct sg_spawn_fd fds[] = {{child_end, WIRE_BROKER_FD}};
     const struct sg_spawn spawn = {.path = path,
-                                   .argv = arguments_make(&arguments, path, local->config),
+                                   .argv = arguments_make(&arguments, path, local),
                                    .envp = environment,
                                    .fds = fds,
                                    .fds_count = 1};
@@ -107,6 +109,30 @@ static void broker_bury(struct local *local, struct sg_call *call)
     local->broker.pidfd = -1;
 }
 
+/* The first word of a new broker; what it found must be enough. */
+static int hello_take(struct local *local, struct sg_call *call, struct sg_error *err)
+{
+    struct wire_hello hello;
+    int events = 0;
+    int result = sg->wait_fd(call, local->broker_fd, SG_READ, HELLO_MS, &events, err);
+    if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
+        return sg->fail(err, local->unavailable, "the broker did not start within 20s");
+    }
+    if (result != 0) {
+        return result;
+    }
+    ssize_t len = recv(local->broker_fd, &hello, sizeof hello, MSG_DONTWAIT);
+    if (len != (ssize_t)sizeof hello || hello.magic != WIRE_MAGIC) {
+        return sg->fail(err, local->unavailable, "the broker ended before it had started");
+    }
+    struct isolation isolation = isolation_of(&hello);
+    result = isolation_check(local, &isolation, err);
+    pthread_mutex_lock(&local->lock);
+    local->isolation = isolation;
+    pthread_mutex_unlock(&local->lock);
+    return result;
+}
+
 /* Waits until no other call is starting it. Returns 0 with the state. */
 static int broker_settle(struct local *local, struct sg_call *call, bool *ret_ours_to_start,
                          struct sg_error *err)
@@ -137,6 +163,7 @@ int broker_start(struct local *local, struct sg_call *call, uint64_t *ret_genera
     if (result == 0 && ours) {
         broker_bury(local, call);
         result = broker_replace(local, call, err);
+        result = result == 0 ? hello_take(local, call, err) : result;
     }
     pthread_mutex_lock(&local->lock);
     if (ours) {
@@ -175,22 +202,7 @@ static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t g
 static int ask_send(int broker_fd, int reply_end, int64_t life_ms)
 {
     struct wire_ask ask = {.magic = WIRE_MAGIC, .life_ms = life_ms};
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct iovec iov = {&ask, sizeof ask};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &reply_end, sizeof reply_end);
-    ssize_t len = sendmsg(broker_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t len = socket_send_with_fd(broker_fd, &ask, sizeof ask, reply_end);
     return len >= 0 ? 0 : errno == EAGAIN || errno == ETOOMANYREFS ? -1 : errno;
 }
 
@@ -209,14 +221,16 @@ static ssize_t reply_receive(int fd, struct wire_reply *reply, struct box *box)
     ssize_t len = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header != NULL && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(int) * WIRE_FDS)) {
+        header->cmsg_len >= CMSG_LEN(sizeof(int) * WIRE_FD_EVENTS)) {
         int fds[WIRE_FDS];
-        memcpy(fds, CMSG_DATA(header), sizeof fds);
+        memset(fds, 0xff, sizeof fds);
+        memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
         box->control = fds[WIRE_FD_CONTROL];
         box->status = fds[WIRE_FD_STATUS];
         box->out = fds[WIRE_FD_STDOUT];
         box->err = fds[WIRE_FD_STDERR];
         box->init = fds[WIRE_FD_INIT];
+        box->events = fds[WIRE_FD_EVENTS];
     }
     return len;
 }

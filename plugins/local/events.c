@@ -59,6 +59,14 @@ static pid_t pid_of(int pidfd)
     return line == NULL ? -1 : (pid_t)strtol(line + 5, NULL, 10);
 }
 
+/* The kernel kills for a group's memory by SIGKILL, and counts it. (Where that happened to a process of the same run before,
+ * and its own code then killed the interpreter, the memory is what is told.) */
+static bool was_killed_for_memory(const struct box *box, const struct wire_status *status)
+{
+    return WIFSIGNALED(status->value) && WTERMSIG(status->value) == SIGKILL &&
+           status->bytes > box->group_kills;
+}
+
 static void status_apply(struct box *box, const struct wire_status *status, int fd)
 {
     switch (status->kind) {
@@ -77,7 +85,9 @@ static void status_apply(struct box *box, const struct wire_status *status, int 
         break;
     case WIRE_ENDED:
         box->wait_status = status->value;
-        box->end = box->end == END_NONE ? END_DRIVER : box->end;
+        box->end = box->end != END_NONE                 ? box->end
+                   : was_killed_for_memory(box, status) ? END_MEMORY
+                                                        : END_DRIVER;
         break;
     case WIRE_MEMORY:
         box->memory_bytes = status->bytes;

@@ -111,6 +111,7 @@ int exchange_begin(const struct exchange *exchange, struct sg_error *err)
     if (getrandom(&box->nonce, sizeof box->nonce, 0) != (ssize_t)sizeof box->nonce) {
         return sg->fail(err, SG_E_INTERNAL, "the system gave no random bytes");
     }
+    box->group_kills = group_kills(box->events);
     (void)box_order(box, WIRE_BUSY, 0); /* a box that is gone is seen by what follows */
     box->memory_killed = false;
     box->unfinished = true;
@@ -160,8 +161,9 @@ int exchange_send(const struct exchange *exchange, enum frame_kind kind, const c
 
 void exchange_end(struct box *box, bool was_killed)
 {
-    if (box->unfinished && !was_killed) {
-        (void)box_interrupt(box);
+    if (!box->unfinished) {
+        (void)box_order(box, WIRE_IDLE, 0);
+    } else if (!was_killed) {
+        (void)box_interrupt(box); /* and not frozen: it is to come to its end */
     }
-    (void)box_order(box, WIRE_IDLE, 0);
 }

@@ -1,78 +1,142 @@
-/* Files of a box: its interpreter's side reads, writes and lists them, with the box's own rights and within its own view
- * of the file system; the gateway never opens a path of a box. What it answers is hostile input like all else: counted,
- * checked frame by frame, waited for no longer than FILE_MS, and told in the gateway's own words. */
+/* Files of a box: read, written and listed by a worker in the box, a process of its pid 1 with the box's own rights and
+ * view, while code may be running; the gateway never opens a path of a box. The worker's end of a socket goes to pid 1 with
+ * the order, so the code of the box never has it. What comes back is bounded, waited for no longer than FILE_MS, and told in
+ * the gateway's own words. */
 #include "exchange.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define FILE_MS 20000
-#define END_MS 5000 /* for the word of the end of a box whose connection is closed */
-#define PATH_BYTES_MAX 4096
-#define ANSWER_BYTES_MAX (2 * FILE_BYTES_MAX) /* of one function, whatever it is */
+#define CHANGES_MS 2000
+#define END_MS 1000 /* for a box to be gone once its worker is */
+#define BUSY_MS 2   /* until another call's worker, or a full socket, is looked at again */
 #define HOME "/home/user"
 
 struct transfer {
-    struct exchange exchange;
+    struct local *local;
+    struct sg_call *call;
+    struct box *box;
+    enum wire_file_kind kind;
     const char *path;
-    bool is_listing, is_writing;
+    const char *data; /* WIRE_PUT */
+    size_t data_len;
+    const struct sg_sink *sink; /* NULL: the call's own */
+    int64_t deadline;
+    int socket;
     size_t bytes;   /* of content so far */
     size_t entries; /* so far */
-    size_t taken;   /* bytes of packets of all kinds */
-    bool has_data;  /* some DATA was emitted */
-    bool refused, finished, is_closed;
-    enum frame_refusal refusal;
+    bool ended;
+    struct wire_piece end;
+    bool emit_failed; /* the core no longer takes what comes */
     struct text json; /* of an entry */
+    char packet[sizeof(struct wire_piece) + WIRE_PIECE_BYTES];
 };
+
+static bool is_listing(const struct transfer *t)
+{
+    return t->kind == WIRE_LIST || t->kind == WIRE_CHANGED;
+}
+
+static int give(struct transfer *t, enum sg_out kind, const void *data, size_t len,
+                struct sg_error *err)
+{
+    int result = t->sink == NULL ? sg->emit(t->call, kind, data, len, err)
+                                 : t->sink->event(t->sink->ctx, kind, data, len, err);
+    t->emit_failed = result != 0;
+    return result;
+}
 
 /* ---- how it failed ---- */
 
-static int fail_refused(const struct transfer *t, enum frame_refusal refusal, struct sg_error *err)
+static int fail_refused(const struct transfer *t, uint32_t refusal, struct sg_error *err)
 {
-    const char *path = t->path;
+    const char *path = t->path, *deed = t->kind == WIRE_PUT ? "written" : "read";
     switch (refusal) {
-    case REFUSAL_NOT_FOUND:
+    case WIRE_NOT_FOUND:
         return sg->fail(err, SG_E_NOT_FOUND, "there is no %s '%.200s'",
-                        t->is_listing ? "folder" : "file", path);
-    case REFUSAL_IS_FOLDER:
+                        is_listing(t) ? "folder" : "file", path);
+    case WIRE_IS_FOLDER:
         return sg->fail(err, SG_E_INVALID, "'%.200s' is a folder", path);
-    case REFUSAL_NO_FOLDER:
+    case WIRE_NO_FOLDER:
         return sg->fail(err, SG_E_INVALID, "'%.200s' is not a folder, or not in one", path);
-    case REFUSAL_NO_FILE:
+    case WIRE_NO_FILE:
         return sg->fail(err, SG_E_INVALID, "'%.200s' is neither a file nor a folder", path);
-    case REFUSAL_TOO_LARGE:
-        return t->is_listing ? sg->fail(err, SG_E_LIMIT, "'%.200s' has more than %d entries", path,
-                                        FILE_ENTRIES_MAX)
+    case WIRE_TOO_LARGE:
+        return is_listing(t) ? sg->fail(err, SG_E_LIMIT, "'%.200s' has more than %d entries", path,
+                                        WIRE_ENTRIES_MAX)
                              : sg->fail(err, SG_E_LIMIT, "'%.200s' is larger than 10MiB", path);
-    case REFUSAL_DENIED:
-        return sg->fail(err, SG_E_INVALID, "'%.200s' may not be %s", path,
-                        t->is_writing ? "written" : "read");
-    case REFUSAL_DISK_FULL:
+    case WIRE_DENIED:
+        return sg->fail(err, SG_E_INVALID, "'%.200s' may not be %s", path, deed);
+    case WIRE_DISK_FULL:
         return sg->fail(err, SG_E_LIMIT, "the disk of the container is full");
     default:
-        return sg->fail(err, SG_E_INVALID, "'%.200s' cannot be %s", path,
-                        t->is_writing ? "written" : "read");
+        return sg->fail(err, SG_E_INVALID, "'%.200s' cannot be %s", path, deed);
     }
 }
 
-static int fail_gone(const struct transfer *t, struct sg_error *err)
+/* The reason is the reading call's to hear; one that reads now will tell it. */
+static const char *end_text(struct transfer *t, char *text, size_t size)
 {
-    char end[256];
+    struct box *box = t->box;
+    if (!exchange_claim(t->local, box)) {
+        return "the container has ended";
+    }
+    box_read_status(box);
+    exchange_release(t->local, box);
+    return box->end == END_NONE ? "the container has ended"
+                                : box_end_text(t->local, box, text, size);
+}
+
+static bool box_is_closing(const struct transfer *t)
+{
+    pthread_mutex_lock(&t->local->lock);
+    bool closing = t->box->closing;
+    pthread_mutex_unlock(&t->local->lock);
+    return closing;
+}
+
+/* The worker is gone without a word: with its box, or killed alone. */
+static int fail_broken(struct transfer *t, struct sg_error *err)
+{
+    char text[256];
+    int ready = 0;
+    struct pollfd ended = {.fd = t->box->init, .events = POLLIN};
+    int result = poll(&ended, 1, 0) == 1
+                     ? 0
+                     : sg->wait_fd(t->call, t->box->init, SG_READ, END_MS, &ready, err);
+    if (result == SG_E_TIMEOUT && sg->time_left_ms(t->call) > 0) {
+        return sg->fail(err, SG_E_UNAVAILABLE,
+                        "the container's processes do not let its files be served");
+    }
+    if (result != 0) {
+        return result;
+    }
+    if (box_is_closing(t)) {
+        return sg->fail(err, SG_E_GONE, "the container was deleted meanwhile");
+    }
     return sg->fail(err, SG_E_GONE, "%s; variables and files are gone",
-                    box_end_text(t->exchange.local, t->exchange.box, end, sizeof end));
+                    end_text(t, text, sizeof text));
+}
+
+static int fail_late(struct sg_error *err)
+{
+    return sg->fail(err, SG_E_TIMEOUT, "the container did not answer in time");
 }
 
 /* ---- what comes ---- */
 
-static int take_data(struct transfer *t, const struct frame *frame, struct sg_error *err)
+static int take_data(struct transfer *t, const char *data, size_t len, struct sg_error *err)
 {
-    t->bytes += frame->body_len;
-    if (t->bytes > FILE_BYTES_MAX) {
-        return fail_refused(t, REFUSAL_TOO_LARGE, err);
-    }
-    t->has_data = true;
-    return sg->emit(t->exchange.call, SG_OUT_DATA, frame->body, frame->body_len, err);
+    t->bytes += len;
+    return t->bytes > WIRE_FILE_BYTES_MAX ? fail_refused(t, WIRE_TOO_LARGE, err)
+                                          : give(t, SG_OUT_DATA, data, len, err);
 }
 
 /* The listed folder's path as an absolute one, without what says nothing at its end. */
@@ -90,190 +154,238 @@ static void put_folder(struct text *json, const char *path)
     text_put_json(json, path, len);
 }
 
-static int take_entry(struct transfer *t, const struct frame *frame, struct sg_error *err)
+static int take_entry(struct transfer *t, const struct wire_piece *piece, const char *name,
+                      size_t len, struct sg_error *err)
 {
-    static const char *const types[ENTRY_TYPES] = {"file", "directory", "other"};
+    static const char *const types[WIRE_ENTRY_TYPES] = {"file", "directory", "other"};
     char tail[80];
-    if (++t->entries > FILE_ENTRIES_MAX) {
-        return fail_refused(t, REFUSAL_TOO_LARGE, err);
+    if (piece->number >= WIRE_ENTRY_TYPES || ++t->entries > WIRE_ENTRIES_MAX) {
+        return fail_refused(t, WIRE_TOO_LARGE, err);
     }
     snprintf(tail, sizeof tail, "\",\"size\":%llu,\"type\":\"%s\"}",
-             (unsigned long long)frame->size, types[frame->number]);
+             (unsigned long long)piece->size, types[piece->number]);
     text_reset(&t->json);
     text_puts(&t->json, "{\"path\":\"");
     put_folder(&t->json, t->path);
     text_puts(&t->json, "/");
-    text_put_json(&t->json, frame->body, frame->body_len);
+    text_put_json(&t->json, name, len);
     text_puts(&t->json, tail);
     return t->json.cut ? sg->fail(err, SG_E_LIMIT, "no memory for a folder's entries")
-                       : sg->emit(t->exchange.call, SG_OUT_FILE, t->json.data, t->json.len, err);
+                       : give(t, SG_OUT_FILE, t->json.data, t->json.len, err);
 }
 
-static int take_frame(struct transfer *t, const struct frame *frame, struct sg_error *err)
+static int take_piece(struct transfer *t, size_t packet_len, struct sg_error *err)
 {
-    switch (frame->kind) {
-    case FRAME_DATA:
-        return t->is_listing || t->is_writing ? 0 : take_data(t, frame, err);
-    case FRAME_ENTRY:
-        return t->is_listing ? take_entry(t, frame, err) : 0;
-    case FRAME_REFUSED:
-        t->refused = true;
-        t->refusal = (enum frame_refusal)frame->number;
-        return 0;
-    case FRAME_SYNC: /* what is in the pipes belongs to no run */
-        exchange_answer_sync(t->exchange.box);
-        return 0;
-    case FRAME_FINISHED:
-        t->finished = true;
-        return 0;
+    struct wire_piece piece;
+    memcpy(&piece, t->packet, sizeof piece);
+    const char *data = t->packet + sizeof piece;
+    size_t len = packet_len - sizeof piece;
+    switch (piece.kind) {
+    case WIRE_DATA:
+        return take_data(t, data, len, err);
+    case WIRE_ENTRY:
+        return take_entry(t, &piece, data, len, err);
     default:
+        t->ended = true;
+        t->end = piece;
         return 0;
     }
 }
 
-/* Packets until there are none, or it has finished, or it is the turn of others. */
-static int take_packets(struct transfer *t, struct sg_error *err)
+/* Waits for the socket, until the deadline. */
+static int await(struct transfer *t, int events, struct sg_error *err)
 {
-    struct box *box = t->exchange.box;
-    size_t bytes = 0, turn = 0;
-    ssize_t len;
-    int result = 0;
-    while (result == 0 && !t->finished && box->end == END_NONE && turn < FRAME_BYTES_MAX * 4 &&
-           ((len = box_read_packet(box, t->exchange.packet, FRAME_BYTES_MAX, &bytes)) > 0 ||
-            bytes > 0)) {
-        struct frame frame;
-        turn += bytes;
-        t->taken += bytes;
-        if (t->taken > ANSWER_BYTES_MAX) {
-            return sg->fail(err, SG_E_UNAVAILABLE,
-                            "the container answered with more than any file has");
-        }
-        if (len > 0 && frame_read(t->exchange.packet, (size_t)len, &frame) &&
-            frame.nonce == box->nonce) {
-            result = take_frame(t, &frame, err);
-        }
+    int ready = 0;
+    int64_t left = t->deadline - local_now_ms();
+    if (left <= 0) {
+        return fail_late(err);
     }
-    return result;
-}
-
-static bool is_interrupted(const struct exchange *exchange)
-{
-    pthread_mutex_lock(&exchange->local->lock);
-    bool is = exchange->box->interrupt_wanted;
-    exchange->box->interrupt_wanted = false;
-    pthread_mutex_unlock(&exchange->local->lock);
-    return is;
-}
-
-/* A closed connection is the end; how it came to that is about to be told. */
-static void await_word_of_end(struct transfer *t)
-{
-    if (t->exchange.box->control < 0 && !t->is_closed) {
-        t->is_closed = true;
-        t->exchange.deadline = local_now_ms() + END_MS;
-    }
+    int result = sg->wait_fd(t->call, t->socket, events, left, &ready, err);
+    return result == SG_E_TIMEOUT && sg->time_left_ms(t->call) > 0 ? fail_late(err) : result;
 }
 
 static int take_answer(struct transfer *t, struct sg_error *err)
 {
-    struct box *box = t->exchange.box;
-    for (;;) {
-        int result = take_packets(t, err);
-        if (result != 0 || t->finished) {
-            return result;
+    int result = 0;
+    while (result == 0) {
+        ssize_t len = recv(t->socket, t->packet, sizeof t->packet, MSG_DONTWAIT);
+        if (len == 0 && t->ended) {
+            return 0; /* and its process is gone */
         }
-        if (is_interrupted(&t->exchange)) {
-            return sg->fail(err, SG_E_UNAVAILABLE, "interrupted");
+        if (len >= (ssize_t)sizeof(struct wire_piece)) {
+            result = take_piece(t, (size_t)len, err);
+        } else if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
+            result = await(t, SG_READ, err);
+        } else {
+            result = fail_broken(t, err);
         }
-        box_read_status(box);
-        await_word_of_end(t);
-        unsigned ready = 0;
-        int64_t left = t->exchange.deadline - local_now_ms();
-        if (box->end != END_NONE || (t->is_closed && left <= 0)) {
-            box_kill(box);
-            return fail_gone(t, err);
+    }
+    return result;
+}
+
+/* ---- what goes ---- */
+
+static int send_content(struct transfer *t, struct sg_error *err)
+{
+    size_t at = 0;
+    int result = 0;
+    while (result == 0 && at < t->data_len) {
+        size_t part = t->data_len - at < WIRE_PIECE_BYTES ? t->data_len - at : WIRE_PIECE_BYTES;
+        if (send(t->socket, t->data + at, part, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
+            at += part;
+        } else if (errno == EAGAIN || errno == EINTR) {
+            result = await(t, SG_WRITE, err);
+        } else {
+            result = fail_broken(t, err);
         }
-        if (left <= 0) {
-            return sg->fail(err, SG_E_TIMEOUT, "the container did not answer in time");
+    }
+    return result;
+}
+
+static bool send_request(const struct transfer *t)
+{
+    struct wire_file file = {.magic = WIRE_MAGIC, .kind = (uint32_t)t->kind, .size = t->data_len};
+    snprintf(file.path, sizeof file.path, "%s", t->path);
+    return send(t->socket, &file, sizeof file, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof file;
+}
+
+/* Hands the worker's end to pid 1. */
+static int order(struct transfer *t, int worker_end, struct sg_error *err)
+{
+    int error;
+    while ((error = box_order_file(t->box, worker_end)) == EAGAIN) {
+        if (local_now_ms() >= t->deadline) {
+            return fail_late(err);
         }
-        result = box_wait(t->exchange.call, box, left, &ready, err);
+        int result = sg->sleep(t->call, BUSY_MS, err);
         if (result != 0) {
             return result;
         }
-        if ((ready & (READY_STDOUT | READY_STDERR)) != 0) {
-            exchange_drop_pipes(&t->exchange); /* or it would be ready at once again */
-        }
     }
+    char text[256];
+    return error == 0 ? 0 : sg->fail(err, SG_E_GONE_BEFORE, "%s", end_text(t, text, sizeof text));
+}
+
+static int ask(struct transfer *t, struct sg_error *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return sg->fail(err, SG_E_UNAVAILABLE, "no descriptors left for a file: %s",
+                        strerror(errno));
+    }
+    t->socket = ends[0];
+    int result = send_request(t) ? order(t, ends[1], err)
+                                 : sg->fail(err, SG_E_UNAVAILABLE, "no memory for a file");
+    close(ends[1]);
+    result = result == 0 ? send_content(t, err) : result;
+    result = result == 0 ? take_answer(t, err) : result;
+    close(ends[0]); /* a worker whose answer nobody waits for ends by that */
+    return result;
 }
 
 /* ---- the functions ---- */
 
-static int ask(struct transfer *t, enum frame_kind kind, const void *data, size_t len,
-               struct sg_error *err)
+/* A box serves one at a time. */
+static int claim(struct transfer *t, struct sg_error *err)
 {
-    int result = exchange_settle(&t->exchange, err);
-    t->exchange.deadline = local_now_ms() + FILE_MS;
-    if (result == 0) {
-        result = exchange_begin(&t->exchange, err);
+    for (;;) {
+        pthread_mutex_lock(&t->local->lock);
+        bool is_ours = !t->box->filing;
+        t->box->filing = true;
+        pthread_mutex_unlock(&t->local->lock);
+        if (is_ours) {
+            return 0;
+        }
+        int result =
+            local_now_ms() < t->deadline ? sg->sleep(t->call, BUSY_MS, err) : fail_late(err);
+        if (result != 0) {
+            return result;
+        }
     }
-    if (result == 0) {
-        result = exchange_send(&t->exchange, kind, t->path, strlen(t->path), false, err);
-    }
-    if (result == 0 && kind == FRAME_PUT) {
-        result = exchange_send(&t->exchange, FRAME_CONTENT, data, len, false, err);
-    }
-    if (result == 0) {
-        result = take_answer(t, err);
-    }
-    t->exchange.box->unfinished = t->exchange.box->unfinished && !t->finished;
-    exchange_end(t->exchange.box, false);
-    return result == 0 && t->refused ? fail_refused(t, t->refusal, err) : result;
 }
 
-static int claim_and_ask(struct transfer *t, enum frame_kind kind, const void *data, size_t len,
-                         struct sg_error *err)
+static int claim_and_ask(struct transfer *t, struct sg_error *err)
 {
-    if (t->path[0] == '\0' || strlen(t->path) > PATH_BYTES_MAX) {
-        return sg->fail(err, SG_E_INVALID, "a path has 1 to %d bytes", PATH_BYTES_MAX);
+    int result = claim(t, err);
+    if (result == 0) {
+        result = ask(t, err);
+        pthread_mutex_lock(&t->local->lock);
+        t->box->filing = false;
+        pthread_mutex_unlock(&t->local->lock);
     }
-    t->exchange.packet = malloc(FRAME_BYTES_MAX);
-    if (t->exchange.packet == NULL) {
-        return sg->fail(err, SG_E_UNAVAILABLE, "no memory for a file");
-    }
-    int result;
-    if (exchange_claim(t->exchange.local, t->exchange.box)) {
-        result = ask(t, kind, data, len, err);
-        exchange_release(t->exchange.local, t->exchange.box);
-    } else {
-        result = sg->fail(err, SG_E_INTERNAL, "code runs in this container already");
-    }
-    free(t->exchange.packet);
     text_clear(&t->json);
-    return result;
+    return result == 0 && t->end.number != WIRE_DONE ? fail_refused(t, t->end.number, err) : result;
+}
+
+static struct transfer *transfer_new(struct local *local, struct sg_call *call, struct box *box,
+                                     enum wire_file_kind kind, const char *path,
+                                     struct sg_error *err)
+{
+    if (path[0] == '\0' || strlen(path) >= WIRE_PATH_BYTES) {
+        sg->fail(err, SG_E_INVALID, "a path has 1 to %d bytes", WIRE_PATH_BYTES - 1);
+        return NULL;
+    }
+    struct transfer *t = sg->alloc(call, sizeof *t);
+    if (t == NULL) {
+        sg->fail(err, SG_E_INVALID, "no memory for a file");
+        return NULL;
+    }
+    memset(t, 0, offsetof(struct transfer, packet));
+    t->local = local;
+    t->call = call;
+    t->box = box;
+    t->kind = kind;
+    t->path = path;
+    t->deadline = local_now_ms() + (kind == WIRE_CHANGED ? CHANGES_MS : FILE_MS);
+    return t;
 }
 
 int local_get(struct local *local, struct sg_call *call, struct box *box, const char *path,
               struct sg_error *err)
 {
-    struct transfer t = {.exchange = {.local = local, .call = call, .box = box}, .path = path};
-    int result = claim_and_ask(&t, FRAME_GET, NULL, 0, err);
-    return result == 0 && !t.has_data ? sg->emit(call, SG_OUT_DATA, "", 0, err) : result;
+    struct transfer *t = transfer_new(local, call, box, WIRE_GET, path, err);
+    int result = t == NULL ? SG_E_INVALID : claim_and_ask(t, err);
+    return result == 0 && t->bytes == 0 ? sg->emit(call, SG_OUT_DATA, "", 0, err) : result;
 }
 
 int local_put(struct local *local, struct sg_call *call, struct box *box, const char *path,
               const void *data, size_t len, struct sg_error *err)
 {
-    struct transfer t = {
-        .exchange = {.local = local, .call = call, .box = box}, .path = path, .is_writing = true};
-    return len > FILE_BYTES_MAX ? fail_refused(&t, REFUSAL_TOO_LARGE, err)
-                                : claim_and_ask(&t, FRAME_PUT, data == NULL ? "" : data, len, err);
+    struct transfer *t = transfer_new(local, call, box, WIRE_PUT, path, err);
+    if (t == NULL) {
+        return SG_E_INVALID;
+    }
+    t->data = data;
+    t->data_len = len;
+    return len > WIRE_FILE_BYTES_MAX ? fail_refused(t, WIRE_TOO_LARGE, err) : claim_and_ask(t, err);
 }
 
 int local_list(struct local *local, struct sg_call *call, struct box *box, const char *path,
                struct sg_error *err)
 {
-    struct transfer t = {.exchange = {.local = local, .call = call, .box = box},
-                         .path = path[0] == '\0' ? "." : path,
-                         .is_listing = true};
-    return claim_and_ask(&t, FRAME_LIST, NULL, 0, err);
+    struct transfer *t =
+        transfer_new(local, call, box, WIRE_LIST, path[0] == '\0' ? "." : path, err);
+    return t == NULL ? SG_E_INVALID : claim_and_ask(t, err);
+}
+
+int local_tell_changes(struct local *local, struct sg_call *call, struct box *box,
+                       const struct sg_sink *sink, struct sg_error *err)
+{
+    char line[96];
+    struct sg_error *ignored = NULL;
+    struct transfer *t = transfer_new(local, call, box, WIRE_CHANGED, HOME, ignored);
+    if (t == NULL) {
+        return 0;
+    }
+    t->sink = sink;
+    int result = claim_and_ask(t, err);
+    if (result == SG_E_CANCELLED || t->emit_failed) {
+        return result;
+    }
+    if (result != 0 || t->end.size == 0) {
+        return 0;
+    }
+    int len = snprintf(line, sizeof line, "\n[%llu more files are new or changed]\n",
+                       (unsigned long long)t->end.size);
+    return sink->event(sink->ctx, SG_OUT_LOG_ERR, line, (size_t)len, err);
 }

@@ -44,21 +44,6 @@ static bool take_mime(struct frame *frame)
     return true;
 }
 
-/* An entry's name is one component of a path. */
-static bool take_entry(struct frame *frame)
-{
-    if (!take_byte(frame, &frame->number) || frame->number >= ENTRY_TYPES ||
-        frame->body_len <= sizeof frame->size) {
-        return false;
-    }
-    memcpy(&frame->size, frame->body, sizeof frame->size);
-    frame->body += sizeof frame->size;
-    frame->body_len -= sizeof frame->size;
-    return frame->body_len <= FRAME_NAME_MAX && frame->size <= INT64_MAX &&
-           memchr(frame->body, '/', frame->body_len) == NULL &&
-           memchr(frame->body, '\0', frame->body_len) == NULL;
-}
-
 /* Nothing but one byte below `end`. */
 static bool take_number(struct frame *frame, unsigned end)
 {
@@ -81,7 +66,6 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
     case FRAME_HELLO:
     case FRAME_STDOUT:
     case FRAME_STDERR:
-    case FRAME_DATA:
         valid = true;
         break;
     case FRAME_FORM:
@@ -99,9 +83,6 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
         break;
     case FRAME_REFUSED:
         valid = take_number(&frame, REFUSALS);
-        break;
-    case FRAME_ENTRY:
-        valid = take_entry(&frame);
         break;
     case FRAME_EXCEPTION:
         valid = take_byte(&frame, &frame.number) && frame.number < EXCEPTION_FIELDS;

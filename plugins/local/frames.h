@@ -5,8 +5,6 @@
  *
  *   to the box     R  a cell's code; FLAG_MORE: it goes on in the next packet
  *                  B  a shell command, likewise
- *                  G, L, P  a path: of a file to read, of a folder to list, of a file to write
- *                  W  after P, the file's content, likewise; one at least
  *                  S  the pipes have been read as far as asked
  *   from the box   H  hello: the version of Python; before any cell, the nonce counts not
  *                  O, E  standard output, standard error: any bytes
@@ -15,10 +13,8 @@
  *                  X  part of the exception: FIELD (1: 0 name, 1 value, 2 traceback), then bytes
  *                  S  asks that what is in the pipes now be read before what follows; waits for the answer, an S
  *                  C  the exit status of a shell command (1)
- *                  D  part of a file's content
- *                  N  a folder's entry: TYPE (1: 0 file, 1 folder, 2 other) SIZE (8) NAME
  *                  Q  it cannot be done: REFUSAL (1)
- *                  F  the cell, command or file function has ended: 0 well, 1 by an exception
+ *                  F  the cell or command has ended: 0 well, 1 by an exception
  *
  * The nonce is fresh for each cell, so that what an earlier cell left running cannot speak for a later one. */
 #ifndef LOCAL_FRAMES_H
@@ -32,17 +28,12 @@
 #define FRAME_BODY_BYTES 32768 /* of packets to the box */
 #define FRAME_BYTES_MAX 65536  /* a packet from the box that is larger is dropped */
 #define FRAME_MIME_MAX 64
-#define FRAME_NAME_MAX 255 /* of an entry, as the kernel has it */
 
 enum frame_flag { FLAG_MORE = 1 };
 
 enum frame_kind {
     FRAME_RUN = 'R',
     FRAME_COMMAND = 'B',
-    FRAME_GET = 'G',
-    FRAME_LIST = 'L',
-    FRAME_PUT = 'P',
-    FRAME_CONTENT = 'W',
     FRAME_HELLO = 'H',
     FRAME_STDOUT = 'O',
     FRAME_STDERR = 'E',
@@ -51,28 +42,13 @@ enum frame_kind {
     FRAME_EXCEPTION = 'X',
     FRAME_SYNC = 'S',
     FRAME_EXITED = 'C',
-    FRAME_DATA = 'D',
-    FRAME_ENTRY = 'N',
     FRAME_REFUSED = 'Q',
     FRAME_FINISHED = 'F',
 };
 
 enum exception_field { EXCEPTION_NAME, EXCEPTION_VALUE, EXCEPTION_TRACEBACK, EXCEPTION_FIELDS };
 
-enum frame_refusal { /* why a command or a file function was not carried out; driver/files.py has the same numbers */
-                     REFUSAL_NOT_FOUND,
-                     REFUSAL_IS_FOLDER,
-                     REFUSAL_NO_FOLDER, /* a file, where a folder must be */
-                     REFUSAL_NO_FILE,   /* neither file nor folder */
-                     REFUSAL_TOO_LARGE,
-                     REFUSAL_DENIED,
-                     REFUSAL_DISK_FULL,
-                     REFUSAL_OTHER,
-                     REFUSAL_NO_SHELL,
-                     REFUSALS
-};
-
-enum frame_entry_type { ENTRY_FILE, ENTRY_FOLDER, ENTRY_OTHER, ENTRY_TYPES };
+enum frame_refusal { REFUSAL_NO_SHELL, REFUSALS }; /* why a command was not carried out */
 
 struct frame {
     enum frame_kind kind;
@@ -83,7 +59,6 @@ struct frame {
     const char *mime; /* FRAME_FORM; not ended by NUL */
     size_t mime_len;
     unsigned number; /* the first byte of those that have one */
-    uint64_t size;   /* FRAME_ENTRY */
 };
 
 /* False if it is none of the packets that a box may send. */

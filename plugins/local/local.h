@@ -6,6 +6,7 @@
 #ifndef LOCAL_LOCAL_H
 #define LOCAL_LOCAL_H
 
+#include "box/cgroup.h"
 #include "frames.h"
 #include "text.h"
 #include "wire.h"
@@ -17,14 +18,14 @@
 #include <sys/types.h>
 
 struct local_config {
-    const char *python;
+    const char *python, *cpu, *isolation;
     uint64_t memory, disk, output, results;
     int64_t inodes, processes, files, uid_base, boxes;
 };
 
 #define BOX_BUCKETS 256
 #define BOX_HANDLE_BYTES 80
-#define BOX_FDS 8 /* what one box holds in the gateway: fds_per_container */
+#define BOX_FDS 9 /* what one box holds in the gateway: fds_per_container */
 
 /* How a box came to its end, as far as is known. */
 enum box_end {
@@ -46,12 +47,14 @@ struct box {
     bool in_table;         /* [lock] */
     bool running;          /* [lock] a call reads its descriptors */
     bool closing;          /* [lock] destroy() has been called */
+    bool filing;           /* [lock] a call has a worker of the box serve it */
     bool interrupt_wanted; /* [lock] interrupt() has been called during this run */
     uint64_t number;
     char handle[BOX_HANDLE_BYTES];
 
     int control, status, out, err; /* -1 once at their end */
     int init, driver;              /* pidfds */
+    int events;                    /* of the memory of its control group; -1: it has none */
     int epoll;                     /* of the four, and of wake */
     int wake;                      /* eventfd: something under the lock has changed */
     pid_t driver_pid;              /* on the host; packets of other processes are dropped */
@@ -62,9 +65,18 @@ struct box {
     int wait_status, setup_error;
     uint64_t memory_bytes; /* in use when processes were last killed for it */
     bool memory_killed;    /* during this run, and the interpreter lives */
+    uint64_t group_kills;  /* for the memory of its control group, before this run */
     char setup_step[WIRE_STEP_BYTES];
     bool unfinished; /* a cell was left running */
     uint64_t nonce;  /* of the last cell */
+};
+
+/* What boxes rest on here. */
+struct isolation {
+    int tier; /* 0: root and control groups for all limits, 1: an ordinary user and these, 2: without some of them */
+    unsigned controls; /* enum group_control */
+    int groups_version;
+    char missing[WIRE_MISSING_BYTES]; /* why not all limits are by groups; "" */
 };
 
 enum broker_state { BROKER_DEAD, BROKER_STARTING, BROKER_LIVE };
@@ -81,6 +93,8 @@ struct local {
     uint64_t broker_generation;     /* [lock] counts the starts */
     int broker_fd; /* the number stays the same for good: a new broker's end is moved onto it */
     struct sg_child broker;
+    uint64_t cpu_millis;              /* config->cpu; 0: no limit */
+    struct isolation isolation;       /* [lock] of the broker that lives */
     uint64_t boxes_made;              /* [lock] */
     struct box *buckets[BOX_BUCKETS]; /* [lock] by number */
 };
@@ -95,9 +109,13 @@ struct box *box_find(struct local *, const char *handle);        /* with a refer
 void box_remove(struct local *, struct box *);                   /* from the table; idempotent */
 void box_unref(struct local *, struct box *);
 void box_wake(struct box *);
+/* One packet that brings a descriptor, without waiting; as send(). */
+ssize_t socket_send_with_fd(int socket_fd, const void *packet, size_t len, int fd);
 void box_kill(const struct box *); /* SIGKILL to its pid 1: everything in it ends */
 bool box_interrupt(const struct box *);
 bool box_order(const struct box *, enum wire_order_kind, int64_t life_ms); /* false: it is gone */
+/* WIRE_FILE with the worker's end of a socket. 0, EAGAIN, or the errno of a box that is gone. */
+int box_order_file(const struct box *, int socket_fd);
 
 /* ---- broker.c ---- */
 
@@ -155,15 +173,25 @@ int local_run(struct local *, struct sg_call *, struct box *, const struct run_r
 
 /* ---- files.c ---- */
 
-#define FILE_BYTES_MAX ((size_t)10 << 20) /* driver/files.py has the same bounds */
-#define FILE_ENTRIES_MAX 10000
-
-/* The box does the work, with its own rights and within its own view: no path is ever opened here. As struct
+/* A worker in the box does the work, with its own rights and within its own view: no path is ever opened here. As struct
  * sg_sandbox_ops has them. */
 int local_get(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
 int local_put(struct local *, struct sg_call *, struct box *, const char *path, const void *data,
               size_t len, struct sg_error *);
 int local_list(struct local *, struct sg_call *, struct box *, const char *path, struct sg_error *);
+/* Tells the sink of files below the home that are new or changed since the last time. Fails only as the sink and the
+ * call do: what a box does not tell is left out. */
+int local_tell_changes(struct local *, struct sg_call *, struct box *, const struct sg_sink *,
+                       struct sg_error *);
+
+/* ---- isolation.c ---- */
+
+struct isolation isolation_of(const struct wire_hello *);
+/* SG_E_CONFIG (or what else local->unavailable says) where the host gives less than the option asks for. */
+int isolation_check(const struct local *, const struct isolation *, struct sg_error *err);
+/* As JSON, for the core to publish. */
+void isolation_write(const struct local_config *, const struct isolation *, char *json,
+                     size_t size);
 
 /* ---- selftest.c: a box through the same path as any other; SG_E_CONFIG with what failed and what to do ---- */
 

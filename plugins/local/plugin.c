@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define CPU_MILLIS_MIN 50 /* below that nothing starts in time */
+#define CPU_MILLIS_MAX 1024000
 #define WORKING_BYTES ((uint64_t)64 << 20) /* the least memory beside a full disk */
 
 static const struct sg_option local_options[] = {
@@ -18,6 +20,8 @@ static const struct sg_option local_options[] = {
      "number of files and folders of one container", NULL, 0},
     {"processes", SG_INT, 0, SG_FIELD(struct local_config, processes), "64", "8", "4096", NULL,
      "processes and threads of one container", NULL, 0},
+    {"cpu", SG_STRING, 0, SG_FIELD(struct local_config, cpu), "1", NULL, NULL, NULL,
+     "processor time of one container, in processors: 0.5, 2; 0 is no limit", NULL, 0},
     {"files", SG_INT, 0, SG_FIELD(struct local_config, files), "256", "64", "65536", NULL,
      "open files of one process", NULL, 0},
     {"output", SG_SIZE, 0, SG_FIELD(struct local_config, output), "1MiB", "1KiB", "10MiB", NULL,
@@ -30,10 +34,39 @@ static const struct sg_option local_options[] = {
      "4294900000", NULL,
      "as root: the first of `boxes` host uids for containers, used by nothing else on the machine",
      NULL, 0},
+    {"isolation", SG_CHOICE, 0, SG_FIELD(struct local_config, isolation), "best-effort", NULL, NULL,
+     "best-effort|strict",
+     "strict: do not start where control groups cannot limit memory, processes and processor time",
+     NULL, 0},
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0},
 };
 
-static int config_check(const struct local_config *config, struct sg_error *err)
+/* "1", "0.5", "2.25" in thousandths. */
+static bool cpu_read(const char *text, uint64_t *ret_millis)
+{
+    char *end = NULL;
+    size_t whole = strspn(text, "0123456789");
+    if (whole == 0 || whole > 4) {
+        return false;
+    }
+    uint64_t millis = strtoull(text, &end, 10) * 1000;
+    if (*end == '.') {
+        size_t digits = strspn(end + 1, "0123456789");
+        uint64_t unit = 100;
+        if (digits == 0 || digits > 3 || end[1 + digits] != '\0') {
+            return false;
+        }
+        for (size_t i = 1; i <= digits; i++, unit /= 10) {
+            millis += (uint64_t)(end[i] - '0') * unit;
+        }
+        end += 1 + digits;
+    }
+    *ret_millis = millis;
+    return *end == '\0' && (millis == 0 || (millis >= CPU_MILLIS_MIN && millis <= CPU_MILLIS_MAX));
+}
+
+static int config_check(const struct local_config *config, uint64_t *ret_cpu_millis,
+                        struct sg_error *err)
 {
     const char *python = config->python;
     if ((strncmp(python, "/usr/", 5) != 0 && strncmp(python, "/bin/", 5) != 0) ||
@@ -49,6 +82,12 @@ static int config_check(const struct local_config *config, struct sg_error *err)
                         "and %llu bytes",
                         (unsigned long long)config->memory, (unsigned long long)config->disk);
     }
+    if (!cpu_read(config->cpu, ret_cpu_millis)) {
+        return sg->fail(err, SG_E_CONFIG,
+                        "'cpu' must be a number of processors such as 0.5 or 2, from 0.05 to 1024, "
+                        "or 0 for no limit, not '%.40s'",
+                        config->cpu);
+    }
     return 0;
 }
 
@@ -60,10 +99,24 @@ static void local_free(struct local *local, struct sg_call *call)
     free(local);
 }
 
+/* To the log, and to those who ask for the gateway's health. */
+static int tell(const struct local *local, struct sg_call *call, struct sg_error *err)
+{
+    char json[1024];
+    isolation_write(local->config, &local->isolation, json, sizeof json);
+    sg->log(call, SG_INFO, "the test container passed; %s; isolation tier %d%s%s",
+            geteuid() == 0 ? "each has a host uid of its own"
+                           : "all have the gateway's own host uid",
+            local->isolation.tier, local->isolation.missing[0] != '\0' ? ": " : "",
+            local->isolation.missing);
+    return sg->emit(call, SG_OUT_STATUS, json, strlen(json), err);
+}
+
 static int local_open(const void *config, struct sg_call *call, void **ret_self,
                       struct sg_error *err)
 {
-    int result = config_check(config, err);
+    uint64_t cpu_millis = 0;
+    int result = config_check(config, &cpu_millis, err);
     if (result != 0) {
         return result;
     }
@@ -73,19 +126,18 @@ static int local_open(const void *config, struct sg_call *call, void **ret_self,
     }
     *local = (struct local){.magic = LOCAL_MAGIC,
                             .config = config,
+                            .cpu_millis = cpu_millis,
                             .unavailable = SG_E_CONFIG,
                             .broker_fd = -1,
                             .broker = {.pidfd = -1}};
     pthread_mutex_init(&local->lock, NULL);
     result = local_selftest(local, call, err);
+    result = result == 0 ? tell(local, call, err) : result;
     if (result != 0) {
         local_free(local, call);
         return result;
     }
     local->unavailable = SG_E_UNAVAILABLE;
-    sg->log(call, SG_INFO,
-            geteuid() == 0 ? "the test container passed; each has a host uid of its own"
-                           : "the test container passed; all have the gateway's own host uid");
     *ret_self = local;
     return 0;
 }
@@ -118,7 +170,7 @@ static const struct sg_plugin local_plugin = {
     .open = local_open,
     .close = local_close,
     .sandbox = &local_ops,
-    .flags = SG_ON_LOOP,
+    .flags = SG_ON_LOOP | SG_TELLS_OF_HOST,
 };
 
 SG_PLUGIN_SET("0.1.0", &local_plugin);

@@ -65,7 +65,9 @@ static const char *by_step(const char *step, int error, bool is_denied,
                "pivot_root";
     }
     if (strstr(step, "clone3") != NULL && error == ENOSYS) {
-        return "Linux 5.14 or later is needed, and a container's seccomp profile that knows clone3";
+        return "Linux 5.14 or later is needed. In a container its seccomp profile answers so, the "
+               "default one too: start it with --security-opt seccomp=unconfined (docker and "
+               "podman), or a profile with clone3 and unshare";
     }
     if (strstr(step, "clone3") != NULL && (error == ENOSPC || error == EUSERS)) {
         return "Raise user.max_user_namespaces and the other user.max_*_namespaces";
@@ -74,7 +76,10 @@ static const char *by_step(const char *step, int error, bool is_denied,
         return "Parts of /proc are covered, as in a container. Start the container with "
                "--security-opt unmask=ALL (podman) or --security-opt systempaths=unconfined "
                "(docker), or run the gateway outside of it; under systemd leave out "
-               "ProtectKernelTunables= and ProtectProc=";
+               "ProtectKernelTunables=, ProtectKernelLogs= and ProtectProc=";
+    }
+    if (strcmp(step, "set the host name") == 0 && is_denied) {
+        return "A box has a host name of its own: under systemd leave out ProtectHostname=";
     }
     if ((strstr(step, "_map") != NULL || strstr(step, "host uid") != NULL) && facts->is_root) {
         return "The uids from 'uid_base' on must exist in the gateway's own user namespace: choose "

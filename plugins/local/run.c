@@ -378,6 +378,8 @@ static int give_notes(struct run *run, struct sg_error *err)
     if (result != 0) {
         return result;
     }
+    run->box->memory_killed =
+        run->box->memory_killed || group_kills(run->box->events) > run->box->group_kills;
     if (!run->box->memory_killed || run->box->end != END_NONE) {
         return 0;
     }
@@ -414,6 +416,9 @@ static int watch(struct run *run, struct sg_error *err)
     }
     if (result == 0) {
         result = output_end(&run->output, err);
+    }
+    if (result == 0 && run->finished) {
+        result = local_tell_changes(run->local, run->call, run->box, run->request->sink, err);
     }
     if (result == 0) {
         result = give_notes(run, err);

@@ -23,11 +23,20 @@ static const char test_code[] = "import os, socket\n"
                                 "    print('network reached')\n"
                                 "except OSError as error:\n"
                                 "    print('network', error.errno)\n"
+                                "for masked in 'kcore', 'keys', 'timer_list':\n"
+                                "    masked = '/proc/' + masked\n"
+                                "    if os.path.exists(masked) and open(masked, 'rb').read(1):\n"
+                                "        print(masked, 'found')\n"
+                                "try:\n"
+                                "    open('/proc/sys/kernel/core_pattern', 'w').close()\n"
+                                "    print('settings opened')\n"
+                                "except OSError as error:\n"
+                                "    print('settings', error.errno)\n"
                                 "for device in '/dev/null', '/dev/urandom':\n"
                                 "    open(device, 'rb').read(1)\n";
 
 static const char test_expected[] = "42\nuid 1000\nshadow FileNotFoundError\ninterfaces ['lo']\n"
-                                    "network 101\n";
+                                    "network 101\nsettings 30\n";
 
 static int collect(void *ctx, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
@@ -56,17 +65,88 @@ static int check_identity(const struct local *local, long long uid, struct sg_er
     return 0;
 }
 
-/* What the kernel says about the interpreter's process. */
-static int check_outside(const struct local *local, const struct box *box, struct sg_error *err)
+/* The start of a file of the interpreter's process in /proc. */
+static void proc_read(const struct box *box, const char *name, char *ret_text, size_t size)
 {
-    char path[64], status[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)box->driver_pid);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)box->driver_pid, name);
     FILE *file = fopen(path, "re");
-    size_t len = file == NULL ? 0 : fread(status, 1, sizeof status - 1, file);
+    size_t len = file == NULL ? 0 : fread(ret_text, 1, size - 1, file);
     if (file != NULL) {
         fclose(file);
     }
-    status[len] = '\0';
+    ret_text[len] = '\0';
+}
+
+static int check_processes(const struct local *local, const struct box *box, struct sg_error *err)
+{
+    char limits[4096];
+    proc_read(box, "limits", limits, sizeof limits);
+    long long most = status_number(limits, "\nMax processes ", 10);
+    if (most < 0 || most > local->config->processes + 1) {
+        return sg->fail(err, SG_E_CONFIG,
+                        "the test container may have %lld processes, which must be at most %lld",
+                        most, (long long)local->config->processes + 1);
+    }
+    return 0;
+}
+
+static bool is_named(const char *list, size_t len, const char *name)
+{
+    size_t name_len = strlen(name);
+    for (size_t at = 0; at <= len;) {
+        size_t word = strcspn(list + at, ",:");
+        if (word == name_len && strncmp(list + at, name, word) == 0) {
+            return true;
+        }
+        at += word + 1;
+    }
+    return false;
+}
+
+/* Whether the group of a controller in /proc/PID/cgroup ("ID:CONTROLLERS:PATH"; none are named for v2) is one of the
+ * broker's. */
+static bool is_in_our_group(const char *memberships, const char *controller)
+{
+    for (const char *line = memberships; line != NULL && *line != '\0';) {
+        const char *names = strchr(line, ':');
+        const char *path = names == NULL ? NULL : strchr(names + 1, ':');
+        if (path != NULL && is_named(names + 1, (size_t)(path - names) - 1, controller)) {
+            const char *ours = strstr(path, "/sandgate-local.");
+            return ours != NULL && ours < path + strcspn(path, "\n");
+        }
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return false;
+}
+
+static int check_groups(const struct local *local, const struct box *box, struct sg_error *err)
+{
+    static const struct {
+        unsigned control;
+        const char *name;
+    } controllers[] = {{GROUP_MEMORY, "memory"}, {GROUP_PIDS, "pids"}, {GROUP_CPU, "cpu"}};
+    char memberships[8192];
+    proc_read(box, "cgroup", memberships, sizeof memberships);
+    for (size_t i = 0; i < sizeof controllers / sizeof controllers[0]; i++) {
+        const char *name = controllers[i].name;
+        if ((local->isolation.controls & controllers[i].control) != 0 &&
+            !is_in_our_group(memberships, local->isolation.groups_version == 2 ? "" : name)) {
+            return sg->fail(err, SG_E_CONFIG,
+                            "the test container is not in the control group of %s that was made "
+                            "for it",
+                            name);
+        }
+    }
+    return 0;
+}
+
+/* What the kernel says about the interpreter's process. */
+static int check_outside(const struct local *local, const struct box *box, struct sg_error *err)
+{
+    char status[4096];
+    proc_read(box, "status", status, sizeof status);
     int result = check_identity(local, status_number(status, "\nUid:\t", 10), err);
     if (result == 0 && (status_number(status, "\nCapEff:\t", 16) != 0 ||
                         status_number(status, "\nCapBnd:\t", 16) != 0 ||
@@ -75,7 +155,8 @@ static int check_outside(const struct local *local, const struct box *box, struc
         result = sg->fail(err, SG_E_CONFIG,
                           "the test container has capabilities or no system call filter");
     }
-    return result;
+    result = result == 0 ? check_processes(local, box, err) : result;
+    return result == 0 ? check_groups(local, box, err) : result;
 }
 
 static int fail_run(const struct local *local, const struct box *box, struct sg_error *err)

@@ -1,4 +1,5 @@
 /* What is said of a search that gave no hits because something failed: each fault has its own message, for the operator. */
+#include "http_fault.h"
 #include "search_http.h"
 
 #include <string.h>
@@ -202,24 +203,6 @@ int search_fault(const struct search_form *form, const struct search_options *op
 
 /* ---- without an answer, or with one that is none ---- */
 
-static const char *describe(uint32_t stage, int code)
-{
-    switch (stage) {
-    case SG_HTTP_UNRESOLVED:
-        return "has no address (check 'base_url' and the name server)";
-    case SG_HTTP_UNCONNECTED:
-        return "cannot be reached";
-    case SG_HTTP_NO_TLS:
-        return "cannot be trusted (for a certificate of one's own set 'ca_file')";
-    case SG_HTTP_UNANSWERED:
-        return code == SG_E_TIMEOUT ? "did not answer in time" : "broke off before it answered";
-    default:
-        return code == SG_E_TIMEOUT ? "did not end its answer in time"
-               : code == SG_E_LIMIT ? "answered with too much"
-                                    : "broke off amid its answer";
-    }
-}
-
 int search_fault_exchange(const struct search_form *form, int code, uint32_t failed_at,
                           struct sg_error *err)
 {
@@ -228,8 +211,10 @@ int search_fault_exchange(const struct search_form *form, int code, uint32_t fai
     }
     /* Too large an answer is no limit on how often one may ask, which is what a model would be told. */
     bool is_large = code == SG_E_LIMIT && failed_at == SG_HTTP_CUT;
+    char words[HTTP_FAULT_BYTES];
     return sg->fail(err, is_large ? SG_E_UNAVAILABLE : (enum sg_code)code, "%s %s: %s",
-                    form->service, describe(failed_at, code), sg->message(err));
+                    form->service, http_fault_words(failed_at, code, "'base_url'", words),
+                    sg->message(err));
 }
 
 /* The strings of [["google", "CAPTCHA"], …], without what makes it JSON. */

@@ -33,13 +33,15 @@ SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runt
 def poll(condition, what, patience=PATIENCE):
     """Asks for a state outside this process until it is there; the value that `condition` gave."""
     end = time.monotonic() + patience
+    pause = 0.005
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
             raise AssertionError(f"waited {patience:.0f} s in vain for: {what() if callable(what) else what}")
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)  # what is asked may cost more than what is waited for
 
 
 # ---- configuration ----
@@ -117,21 +119,37 @@ def descendants(pid, facts):
 
 
 RESET_MAX = 8
+TCP, UNIX, OTHER = ("tcp", "tcp6"), ("unix",), ("udp", "netlink")
 
 
-def sockets_towards(ports):
-    """Inodes of TCP sockets whose other end is one of these local ports."""
-    inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+class SocketTables:
+    """What the kernel tells of a process's sockets, read once: it walks all of its tables for each reading."""
+
+    def __init__(self, pid):
+        self.rows = {name: self._read(pid, name) for name in TCP + UNIX + OTHER}
+
+    @staticmethod
+    def _read(pid, name):
         try:
-            lines = pathlib.Path(table).read_text().splitlines()[1:]
+            lines = pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
         except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            if int(fields[2].rsplit(":", 1)[1], 16) in ports:
-                inodes.add(fields[9])
-    return inodes
+            return []  # it has ended meanwhile
+        return [line.split() for line in lines]
+
+    def towards(self, ports):
+        """Inodes of TCP sockets whose other end is one of these local ports."""
+        return {fields[9] for name in TCP for fields in self.rows[name]
+                if int(fields[2].rsplit(":", 1)[1], 16) in ports}
+
+    def pairs(self):
+        """Inodes of unix sockets without a name."""
+        return {fields[6] for fields in self.rows["unix"] if len(fields) == 7}
+
+    def without(self, inodes):
+        """Those that stand in no table: connections that the other end has reset, which go when libcurl looks for one that
+        it may use again. A loop has some for each upstream; more than RESET_MAX are a leak."""
+        reset = inodes - {field for rows in self.rows.values() for fields in rows for field in fields}
+        return reset if len(reset) <= RESET_MAX and self.rows["unix"] else set()
 
 
 # ---- the log ----
@@ -250,33 +268,14 @@ class Gateway:
     def fds(self):
         """Open descriptors. Connections kept to upstreams do not count, also where the other end has reset them; nor do
         socket pairs: each loop makes some for its transfers, in its own time."""
-        kept = sockets_towards(self.upstream_ports) | self.socket_pairs() | self.reset_sockets()
-        return sum(not (target.startswith("socket:[") and target[8:-1] in kept) for target in self.fd_targets())
-
-    def reset_sockets(self):
-        """Inodes of connections that the other end has reset: they stand in no table of the kernel's, and go when libcurl
-        looks for one that it may use again. A loop has some for each upstream; more than RESET_MAX are a leak."""
-        known = set()
-        for table in ("tcp", "tcp6", "unix", "udp", "netlink"):
-            try:
-                lines = pathlib.Path(f"/proc/{self.pid}/net/{table}").read_text().splitlines()[1:]
-            except OSError:
-                return set()  # it has ended meanwhile
-            known |= {field for line in lines for field in line.split()}
-        sockets = {t[8:-1] for t in self.fd_targets() if t.startswith("socket:[")}
-        reset = sockets - known
-        return reset if len(reset) <= RESET_MAX else set()
-
-    def socket_pairs(self):
-        """Inodes of unix sockets without a name."""
-        try:
-            lines = pathlib.Path(f"/proc/{self.pid}/net/unix").read_text().splitlines()[1:]
-        except OSError:
-            return set()  # it has ended meanwhile
-        return {fields[6] for fields in map(str.split, lines) if len(fields) == 7}
+        targets = self.fd_targets()
+        sockets = {t[8:-1] for t in targets if t.startswith("socket:[")}
+        tables = SocketTables(self.pid)
+        kept = tables.towards(self.upstream_ports) | tables.pairs() | tables.without(sockets)
+        return sum(not (target.startswith("socket:[") and target[8:-1] in kept) for target in targets)
 
     def unix_sockets(self):
-        pairs = self.socket_pairs()
+        pairs = SocketTables(self.pid).pairs()
         return sum(target.startswith("socket:[") and target[8:-1] in pairs for target in self.fd_targets())
 
     def fd_targets(self):
@@ -330,7 +329,9 @@ class Gateway:
     def wait_quiet(self):
         """Until as many descriptors are open as before the work."""
         def is_quiet():
-            return self.process.poll() is not None or self.fds() <= self.fds_before
+            # All of them first, which costs nothing: the tables are looked at only where those are too many.
+            return (self.process.poll() is not None or len(self.fd_targets()) <= self.fds_before or
+                    self.fds() <= self.fds_before)
         poll(is_quiet, lambda: f"{self.fds_before} descriptors, not {self.fds()}:\n" + "\n".join(self.fd_targets()), 30)
 
     def left_of(self, family):

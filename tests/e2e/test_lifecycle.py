@@ -35,9 +35,10 @@ class Lifecycle(E2E):
                          ["serving", "draining", "stopped"])
         self.assertEqual(gateway.wait_event("draining")["requests"], "0")
 
-    def test_interrupt_ends_it_like_terminate_and_hangup_does_nothing(self):
+    def test_interrupt_ends_it_like_terminate_and_hangup_does_not(self):
         gateway = self.serve()
         gateway.signal(signal.SIGHUP)
+        gateway.wait_event("reloaded")
         self.assertEqual(get(gateway, "/health/live").status, 200)
         gateway.signal(signal.SIGINT)
         gateway.wait_event("stopped")

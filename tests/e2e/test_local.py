@@ -1,13 +1,18 @@
 """The local sandbox behind the gateway: real Python, its state, its limits, and what hostile code gets to see."""
 import os
+import pathlib
 import socket
 import sys
-import threading
 import unittest
+import unittest.mock
 
-from client import Wire, body_of, chat
-from harness import E2E, ROOT, main
+from client import Wire, body_of, chat, get
+from harness import E2E, ROOT, main, run
 from upstream import Status, answer, code
+
+# The one file system of a box, its devices, and its terminals.
+WRITABLE_MOUNTS = {"/home/user", "/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                   "/dev/urandom", "/dev/ptmx", "/dev/tty"}
 
 
 class Local(E2E):
@@ -18,7 +23,7 @@ class Local(E2E):
             "sandboxes": [{"name": "box", "plugin": "local", **(sandbox or {})}],
             "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}], **sections},
             upstream_ports=[upstream.port])
-        gateway.fds_before += 2 * 8  # up to two sessions keep their boxes, of eight descriptors each
+        gateway.fds_before += 2 * 9  # up to two sessions keep their boxes, of nine descriptors each
         return gateway
 
     def local(self, *sources, sandbox=None, session="s", **sections):
@@ -35,6 +40,36 @@ class Local(E2E):
     def test_python_runs(self):
         _, told = self.local("import sys\nprint(sys.version_info[0] * 7)", "sum(range(10))")
         self.assertEqual([t.strip() for t in told], ["21", "45"])
+
+    def test_what_boxes_rest_on_is_told_in_the_log_in_health_and_by_describe(self):
+        gateway = self.boxed(self.upstream(answer("ok")))
+        ready = get(gateway, "/health/ready").json
+        self.assertEqual((ready["status"], list(ready["plugins"])), ("ok", ["box"]))
+        told = ready["plugins"]["box"]
+        self.assertEqual(told["state"], "open")
+        self.assertIn(told["tier"], (0, 2) if os.geteuid() == 0 else (1, 2))
+        self.assertEqual(told["tier"] < 2, [told["memory"], told["processes"], told["cpu"]] == ["group"] * 3)
+        self.assertRegex(told["note"], f"^isolation tier {told['tier']}: ")
+        self.assertEqual(get(gateway, "/health/live").json, {"status": "ok"}, "that is for machines alone")
+        lines = [event["message"] for event in gateway.events("plugin") if event.get("operation") == "open"]
+        self.assertRegex(lines[-1], f"^the test container passed; .*; isolation tier {told['tier']}")
+        code_, out, err = run("describe", "local")
+        self.assertEqual((code_, err), (0, ""))
+        self.assertRegex(out, r"\non this machine, started as this command was: isolation tier [012]: .+\n$")
+
+    def test_a_strict_gateway_starts_only_where_groups_limit_all(self):
+        code_, out, _ = run("describe", "local")
+        gateway = self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}],
+                                "sandboxes": [{"name": "box", "plugin": "local", "isolation": "strict"}],
+                                "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]},
+                               serve="isolation tier 2" not in out)
+        if "isolation tier 2" in out:
+            gateway.stopped = True
+            self.assertEqual(gateway.wait_end(), 1)
+            self.assertIn("'isolation: strict' needs control groups of memory, pids and cpu",
+                          gateway.wait_event("plugin_open_failed")["message"])
+        else:
+            self.assertLess(get(gateway, "/health/ready").json["plugins"]["box"]["tier"], 2)
 
     def c076_variables_files_and_imports_live_in_the_session(self):
         _, told = self.local("import json; f=open('a.txt','w'); f.write('1'); f.close()",
@@ -64,41 +99,50 @@ class Local(E2E):
         self.assertLess(len(told[0]), 1500)
 
     def c107_no_network_reaches_anything(self):
-        listener = socket.create_server(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-        seen = []
-
-        def accept():
-            try:
-                seen.append(listener.accept())
-            except OSError:
-                pass
-        threading.Thread(target=accept, daemon=True).start()
-        source = ("from urllib.request import urlopen\nreached = 0\n"
-                  f"for u in ('http://169.254.169.254/', 'http://[fd00:ec2::254]/', 'http://127.0.0.1:{port}/', 'http://172.17.0.1/'):\n"
-                  "    try:\n        urlopen(u, timeout=2)\n        reached += 1\n    except Exception as e:\n        pass\n"
-                  "print('reached', reached)")
-        _, told = self.local(source)
-        listener.close()
-        self.assertEqual(told[0].strip(), "reached 0")
-        self.assertEqual(seen, [])
+        """Cloud metadata, the gateway itself, its model server, and a listener on all of the host's addresses."""
+        everywhere = socket.create_server(("", 0))
+        everywhere.settimeout(0)
+        upstream = self.upstream()
+        gateway = self.boxed(upstream)
+        ports = (gateway.port, upstream.port, everywhere.getsockname()[1])
+        hosts = ("127.0.0.1", "172.17.0.1", *{info[4][0] for info in socket.getaddrinfo(socket.gethostname(), 80, socket.AF_INET)})
+        urls = ["http://169.254.169.254/", "http://[fd00:ec2::254]/", *(f"http://{h}:{p}/health/live" for h in hosts for p in ports)]
+        upstream.turns = [code("from urllib.request import urlopen\nreached, refused = [], 0\n"
+                               f"for u in {urls!r}:\n"
+                               "    try:\n        reached.append((u, urlopen(u, timeout=2).status))\n"
+                               "    except OSError:\n        refused += 1\n"
+                               "print('reached', reached, 'refused', refused)"), answer("ok")]
+        self.assertEqual(chat(gateway, "x", "s").status, 200)
+        told = upstream.requests[1].json["messages"][-1]["content"].strip()
+        self.assertEqual(told, f"reached [] refused {len(urls)}")
+        with everywhere, self.assertRaises(BlockingIOError):
+            everywhere.accept()
 
     def c108_a_shell_in_the_box_sees_nothing_of_the_host(self):
-        marker = self.path("secret-of-the-host")
-        with open(marker, "w", encoding="utf-8") as file:
-            file.write("secret")
-        _, told = self.local(
-            "import subprocess, os\n"
-            "def sh(c): return subprocess.run(c, shell=True, capture_output=True, text=True).stdout\n"
-            f"print(sh('id -u')); print(os.path.exists({marker!r})); print(sh('ls /home /root /data 2>/dev/null'))\n"
-            "print(sorted(os.environ)); print(sh('touch /usr/x 2>&1 || echo refused'))",
-            "print(len([p for p in os.listdir('/proc') if p.isdigit()]))")
-        lines = told[0].split()
-        self.assertNotEqual(lines[0], "0", "not root")
-        self.assertEqual(lines[1], "False")
-        self.assertNotIn("BUILD_DIR", told[0])
-        self.assertIn("refused", told[0])
-        self.assertLess(int(told[1]), 12, "only the box's own processes")
+        """The environment, the account, and what is mounted: everything but the box's one file system and devices read-only."""
+        secret = pathlib.Path(self.path("secret-of-the-host"))
+        secret.write_text("secret")
+        shell = "import subprocess\nprint(subprocess.run(%r, shell=True, capture_output=True, text=True))"
+        sources = ["open('/tmp/of-another-session', 'w').close()", shell % "id; ls -la / /tmp /data; env",
+                   "print(open('/proc/mounts').read())", shell % f"cat {secret}; touch /usr/x; ps -e"]
+        upstream = self.upstream(*[turn for i, source in enumerate(sources) for turn in (code(source, f"c{i}"), answer("ok"))])
+        with unittest.mock.patch.dict(os.environ, {"SANDGATE_CANARY": "of the host"}):
+            gateway = self.boxed(upstream)
+        for session in ("other", "s", "s", "s"):
+            self.assertEqual(chat(gateway, "x", session).status, 200)
+        told = [r.json["messages"][-1]["content"] for r in upstream.requests[3::2]]
+        self.assertIn("uid=1000(user) gid=1000(user)", told[0])
+        self.assertIn("cannot access '/data'", told[0])
+        for foreign in ("of-another-session", "CANARY", "BUILD_DIR"):
+            self.assertNotIn(foreign, told[0])
+        mounts = [line.split() for line in told[1].strip().splitlines()]
+        writable = sorted({m[1] for m in mounts if "rw" in m[3].split(",")})
+        self.assertLessEqual(set(writable), WRITABLE_MOUNTS, told[1])
+        self.assertTrue({"/", "/usr", "/proc"} <= {m[1] for m in mounts if "ro" in m[3].split(",")}, told[1])
+        self.assertNotIn(str(ROOT), told[1])
+        self.assertIn("No such file or directory", told[2])
+        self.assertIn("cannot touch '/usr/x': Read-only file system", told[2])
+        self.assertNotIn("sandgate", told[2].replace(str(secret), ""))
 
     def test_sessions_do_not_see_each_others_files(self):
         upstream = self.upstream(code("open('mine','w').write('x'); open('/tmp/mine','w').write('x')"), answer("ok"),
@@ -194,6 +238,19 @@ class Local(E2E):
         self.assertIn("user.max_user_namespaces is 0", message)
         self.assertIn("box", message)
         self.assertIn("sysctl -w user.max_user_namespaces=", message)
+
+    def c093_in_a_container_with_the_default_filter_the_start_stops_and_names_the_step(self):
+        """The probe at the start is a box like any other, so what would fail later fails there: nothing is ever ready."""
+        gateway = self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}],
+                                "sandboxes": [{"name": "box", "plugin": "local"}],
+                                "interceptors": [{"plugin": "code_interpreter", "sandbox": "box"}]}, serve=False,
+                               prefix=(sys.executable, "-B", str(ROOT / "tests" / "e2e" / "like_docker.py")))
+        gateway.stopped = True
+        self.assertEqual(gateway.wait_end(), 1)
+        message = gateway.wait_event("plugin_open_failed")["message"]
+        self.assertIn("cannot create namespaces (clone3): Function not implemented", message)
+        self.assertIn("--security-opt seccomp=unconfined", message)
+        self.assertEqual(gateway.events("serving"), [])
 
 
 if __name__ == "__main__":

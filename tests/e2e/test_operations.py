@@ -312,16 +312,24 @@ class ServiceManager(E2E):
                                             "running there?)")
 
     def test_the_unit_is_well_formed(self):
-        text = (ROOT / "examples" / "sandgate.service").read_text()
+        text = (ROOT / "packaging" / "sandgate.service").read_text()
         self.assertIn("Type=notify\n", text)
         self.assertIn("TimeoutStopSec=", text)
         # One box that the kernel kills ends nothing else, and no number of crashes leaves it down for good.
-        for line in ("OOMPolicy=continue", "StartLimitIntervalSec=0", "MemoryMax=75%", "TasksMax=8192"):
+        for line in ("OOMPolicy=continue", "StartLimitIntervalSec=0", "MemoryMax=75%", "TasksMax=8192", "User=sandgate",
+                     "Delegate=yes"):
             self.assertIn(f"\n{line}\n", text)
+
+    def test_the_unit_forbids_nothing_that_a_box_needs(self):
+        text = (ROOT / "packaging" / "sandgate.service").read_text()
+        for name in ("RestrictNamespaces", "PrivateUsers", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectProc",
+                     "ProcSubset", "ProtectHostname", "ProtectControlGroups", "MemoryDenyWriteExecute"):
+            self.assertNotRegex(text, rf"(?m)^{name}=")
+            self.assertIn(f"{name}=", text, "it says why")
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "needs systemd-analyze")
     def test_systemd_understands_every_line_of_the_unit(self):
-        text = (ROOT / "examples" / "sandgate.service").read_text()
+        text = (ROOT / "packaging" / "sandgate.service").read_text()
         path = pathlib.Path(self.path("sandgate.service"))
         path.write_text(text.replace("/usr/local/bin/sandgate", "/bin/true"))
         done = subprocess.run(["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False)

@@ -203,13 +203,14 @@ class Sessions(E2E):
         self.assertGreater(len(gateway.journal.of("touch")), 0, "the provider's life of it is pushed on")
 
     def b33_a_container_keeps_the_settings_that_it_was_made_with(self):
-        """A process reads its configuration once: neither a file that has changed nor SIGHUP reaches a container that is
-        there, nor one that is made later, until another process takes over."""
+        """A sandbox is read once: neither a file that has changed nor SIGHUP reaches a container that is there, nor one that is
+        made later, until another process takes over."""
         gateway = self.model(rules=[{"when": "which", "stdout": "first"}], sandbox={"run_timeout": "30s"})
         self.run_code(gateway, "x = 5", "s")
         changed = gateway.config_path.read_text().replace("first", "second").replace("30s", "1ms")
         gateway.config_path.write_text(changed)
         gateway.signal(signal.SIGHUP)
+        self.assertEqual(gateway.wait_event("needs_restart")["option"], "sandboxes[0].run_timeout")
         for session in ("s", "later"):
             self.assertEqual(self.run_code(gateway, "which", session), "first")
         self.assertEqual(self.run_code(gateway, "print(x)", "s"), "5")

@@ -200,8 +200,8 @@ class Descriptors(Shares):
         script = [turn for i in range(4) for turn in (code("print(1)", f"c{i}"), answer("ok"))]
         upstream = self.upstream(*script, forever=waits)
         gateway = self.serve_with(64, upstream, sandboxes=[{"name": "box", "plugin": "local"}])
-        gateway.fds_before += 4 * 8
-        for i in range(4):  # boxes, of eight descriptors each
+        gateway.fds_before += 4 * 9
+        for i in range(4):  # boxes, of nine descriptors each
             self.assertEqual(chat(gateway, "x", f"s{i}", key=B).status, 200)
         wires, body = [], encode(body_of(text="x", tools=()))
         for _ in range(17):  # each would be a client's descriptor and one more: two too many

@@ -50,6 +50,12 @@
 #elif defined(CASE_durable_search)
 #define KIND .search = &search
 #define FLAGS SG_DURABLE
+#elif defined(CASE_tells_required)
+#define FLAGS SG_TELLS_OF_HOST
+#define OPTIONS                                                                     \
+    {                                                                               \
+        "number", SG_INT, SG_REQUIRED, SG_FIELD(struct config, number), .help = "h" \
+    }
 #elif defined(CASE_create_missing)
 #define SANDBOX .run = run, .destroy = end
 #elif defined(CASE_run_missing)

@@ -310,8 +310,11 @@ static const struct broken broken[] = {
                 "one; a set may hold several plugins"},
     {"two_kinds", "@sets 2 of .sandbox, .interceptor, .search and .upstream: a plugin sets exactly "
                   "one; a set may hold several plugins"},
-    {"flags_unknown", "@has unknown flags 0x200: use SG_ON_LOOP and SG_DURABLE only"},
+    {"flags_unknown",
+     "@has unknown flags 0x200: use SG_ON_LOOP, SG_DURABLE and SG_TELLS_OF_HOST only"},
     {"durable_search", "@sets SG_DURABLE, which is for sandboxes only"},
+    {"tells_required", "@sets SG_TELLS_OF_HOST, but option 'number' is required: it must open with "
+                       "its defaults"},
     {"create_missing", "@has no create(): a sandbox needs create(), run() and destroy()"},
     {"run_missing", "@has no run(): a sandbox needs create(), run() and destroy()"},
     {"destroy_missing", "@has no destroy(): a sandbox needs create(), run() and destroy()"},

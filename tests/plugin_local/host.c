@@ -40,6 +40,14 @@ static uint64_t number_of(const char *text)
                                      : number;
 }
 
+static const char *text_of(const struct host_options *options, const char *name)
+{
+    return strcmp(name, "python") == 0      ? options->python
+           : strcmp(name, "cpu") == 0       ? options->cpu
+           : strcmp(name, "isolation") == 0 ? options->isolation
+                                            : NULL;
+}
+
 /* Fills the plugin's configuration from its own option table. */
 static void *config_make(const struct sg_plugin *plugin, const struct host_options *options)
 {
@@ -55,8 +63,9 @@ static void *config_make(const struct sg_plugin *plugin, const struct host_optio
         {"boxes", (uint64_t)options->boxes},
     };
     for (const struct sg_option *option = plugin->options; option->name != NULL; option++) {
-        if (option->type == SG_STRING) {
-            const char *text = options->python != NULL ? options->python : option->def;
+        if (option->type == SG_STRING || option->type == SG_CHOICE) {
+            const char *given_text = text_of(options, option->name);
+            const char *text = given_text != NULL ? given_text : option->def;
             memcpy(config + option->offset, &text, sizeof text);
             continue;
         }
@@ -251,6 +260,7 @@ void outcome_clear(struct outcome *outcome)
     buf_clear(&outcome->err);
     buf_clear(&outcome->exception);
     buf_clear(&outcome->results);
+    buf_clear(&outcome->files);
     *outcome = (struct outcome){0};
 }
 
@@ -271,6 +281,11 @@ static int take_output(void *ctx, enum sg_out kind, const void *data, size_t len
 {
     (void)err;
     struct outcome *outcome = ctx;
+    if (kind == SG_OUT_FILE && outcome->is_run) {
+        buf_append(&outcome->files, data, len);
+        buf_putc(&outcome->files, '\n');
+        return 0;
+    }
     if (outcome->first_us == 0) {
         outcome->first_us = clock_us();
     }
@@ -309,8 +324,8 @@ static struct sg_call *run_make(const char *handle, const char *language, const 
 static void outcome_begin(struct outcome *outcome)
 {
     outcome_clear(outcome);
-    struct buf *texts[] = {&outcome->all, &outcome->out, &outcome->err, &outcome->exception,
-                           &outcome->results};
+    struct buf *texts[] = {&outcome->all,       &outcome->out,     &outcome->err,
+                           &outcome->exception, &outcome->results, &outcome->files};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         buf_puts(texts[i], "");
     }
@@ -368,6 +383,7 @@ void host_exec(const char *handle, const char *language, const char *code, size_
 {
     struct arguments *arguments;
     outcome_begin(ret);
+    ret->is_run = true;
     struct sg_call *call = run_make(handle, language, code, code_len, timeout_ms, &arguments);
     const struct sg_sink sink = {take_output, ret};
     int64_t start_us = clock_us();

@@ -12,7 +12,7 @@
 
 /* The options that tests change; the others have their defaults. 0 and NULL: the default. */
 struct host_options {
-    const char *python;
+    const char *python, *cpu, *isolation;
     uint64_t memory, disk, output, results;
     int64_t inodes, processes, files, uid_base, boxes;
 };
@@ -43,7 +43,9 @@ struct outcome {
     struct buf out, err;  /* the streams alone */
     struct buf exception; /* its JSON */
     struct buf results;   /* their JSON, each on a line */
-    size_t pieces;        /* outputs */
+    struct buf files;     /* of a run: new and changed ones, likewise; they are not in `all` */
+    bool is_run;
+    size_t pieces; /* outputs */
     int64_t first_us, took_us;
 };
 void outcome_clear(struct outcome *);

@@ -1,5 +1,5 @@
-/* Files of a box through the gateway's functions: bytes, bounds, what is refused and how, and a box whose interpreter's
- * side answers as it should not. Every test makes a real box. */
+/* Files of a box through the gateway's functions: bytes, bounds, what is refused and how, what code in the box may do
+ * meanwhile, and which files a run has changed. Every test makes a real box. */
 #include "fixture.h"
 
 #include "loop/loop.h"
@@ -165,12 +165,14 @@ static void a_folder_is_listed_in_order_with_any_names(void)
 
 static void many_body(void)
 {
-    EXPECT_RUN("import os\nos.mkdir('m')\nfor i in range(10000): open(f'm/{i}', 'w').close()", "");
-    host_list(box, "m", &o);
+    EXPECT_RUN(
+        "import os\nos.mkdir('/tmp/m')\nfor i in range(10000): open(f'/tmp/m/{i}', 'w').close()",
+        "");
+    host_list(box, "/tmp/m", &o);
     CU_ASSERT_EQUAL(o.code, 0);
     CU_ASSERT_EQUAL(o.pieces, 10000);
-    EXPECT_RUN("open('m/more', 'w').close()", "");
-    EXPECT_REFUSED(host_list, "m", SG_E_LIMIT, "'m' has more than 10000 entries");
+    EXPECT_RUN("open('/tmp/m/more', 'w').close()", "");
+    EXPECT_REFUSED(host_list, "/tmp/m", SG_E_LIMIT, "'/tmp/m' has more than 10000 entries");
 }
 
 static void a_folder_of_too_many_is_refused(void)
@@ -228,114 +230,166 @@ static void what_runs_in_the_background_does_not_get_between(void)
     with_box(background_body);
 }
 
-/* ---- a box that answers as it should not ---- */
+/* ---- while code runs, and against what it does ---- */
 
-/* Puts a function of the code's own in the place of the driver's; `self.control` is the connection. */
-#define MEDDLE(function)                                                          \
-    "import gc, os\n"                                                             \
-    "driver = [o for o in gc.get_objects() if type(o).__name__ == 'Driver'][0]\n" \
-    "control = driver.control\n"                                                  \
-    "def serve(kind, nonce, name):\n" function "\n"                               \
-    "driver.files.serve = serve\n"
-
-static void too_much_body(void)
+static void running_body(void)
 {
-    EXPECT_RUN(MEDDLE("    while True: control.send(b'D', b'x' * 30000)"), "");
-    EXPECT_REFUSED(host_get, "a", SG_E_LIMIT, "'a' is larger than 10MiB");
-    CU_ASSERT_TRUE(o.out.len <= 10 * MIB);
-    EXPECT_RUN("'alive'", "[result]{\"text/plain\":\"'alive'\"}");
+    struct outcome later = {0};
+    struct background *running = host_exec_background(
+        box,
+        "import os, time\nopen('begun', 'w').write('first')\nprint('go', flush=True)\n"
+        "while not os.path.exists('answer'): time.sleep(0.005)\nprint(open('answer').read())",
+        60000, &later);
+    while (later.first_us == 0) {
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(5), 0);
+    }
+    expect_get("begun", "first", 5);
+    host_list(box, ".", &o);
+    EXPECT_TEXT(o.results.data, "{\"path\":\"/home/user/begun\",\"size\":5,\"type\":\"file\"}\n");
+    CU_ASSERT_FALSE(host_has_ended(running));
+    expect_put("answer", "second", 6);
+    host_finish(running);
+    CU_ASSERT_EQUAL(later.code, 0);
+    EXPECT_TEXT(later.all.data, "[out]go\nsecond\n");
+    outcome_clear(&later);
 }
 
-static void more_than_a_file_has_is_not_taken(void)
+static void files_are_served_while_code_runs(void)
 {
-    with_box(too_much_body);
+    with_box(running_body);
 }
 
-static void endless_body(void)
+static void full_body(void)
 {
-    EXPECT_RUN(MEDDLE("    while True: control.send(b'N', b'\\0' * 9 + b'a' * 200)"), "");
-    EXPECT_REFUSED(host_list, "d", SG_E_LIMIT, "'d' has more than 10000 entries");
-    CU_ASSERT_EQUAL(o.pieces, 10000);
-    EXPECT_RUN(MEDDLE("    while True: control.send(b'O', b'x' * 30000)"), "");
-    EXPECT_REFUSED(host_get, "a", SG_E_UNAVAILABLE,
-                   "the container answered with more than any file has");
-    EXPECT_RUN("'alive'", "[result]{\"text/plain\":\"'alive'\"}");
+    EXPECT_RUN("import subprocess, time\nown = []\ntry:\n"
+               "    while True: own.append(subprocess.Popen(['sleep', '1000']))\n"
+               "except BlockingIOError: print('full')",
+               "[out]full\n");
+    expect_put("a", "bytes", 5);
+    expect_get("a", "bytes", 5);
+    EXPECT_RUN("for p in own: p.kill()\nprint(open('a').read())", "[out]bytes\n");
 }
 
-static void an_answer_without_end_is_ended(void)
+static void a_box_that_can_start_no_process_still_serves_its_files(void)
 {
-    with_box(endless_body);
+    static const struct host_options options = {.processes = 8};
+    with_options(&options, full_body);
 }
 
-static void wrong_body(void)
+/* The box may kill and stop what has its uid; more it cannot do to a worker. */
+static void hunted_body(void)
 {
-    EXPECT_RUN(MEDDLE("    n = control.nonce\n"
-                      "    def raw(d): os.write(3, d)\n"
-                      "    raw(b'D'); raw(b''); raw(b'Z\\0' + n); raw(b'D\\x07' + n + b'flags')\n"
-                      "    raw(b'D\\0' + bytes(8) + b'old nonce'); raw(b'Q\\0' + n + b'\\x63')\n"
-                      "    raw(b'N\\0' + n + bytes(9) + b'a/b'); raw(b'N\\0' + n + b'\\x09' * 10)\n"
-                      "    raw(b'N\\0' + n + bytes(9) + b'a' * 256); raw(b'N\\0' + n + bytes(9))\n"
-                      "    raw(b'C\\0' + n + b'\\1'); raw(b'X\\0' + n + b'\\0name')\n"
-                      "    raw(b'N\\0' + n + bytes(9) + b'good'); raw(b'D\\0' + n + b'good')"),
+    EXPECT_RUN("import os, threading, signal\nhunt = signal.SIGKILL\nfound = set()\n"
+               "def run():\n"
+               "    while hunt:\n"
+               "        for p in os.listdir('/proc'):\n"
+               "            if p.isdigit() and int(p) not in (1, os.getpid()):\n"
+               "                try: open(f'/proc/{p}/environ').read(); found.add('environ')\n"
+               "                except OSError: pass\n"
+               "                try: os.listdir(f'/proc/{p}/fd'); found.add('fd')\n"
+               "                except OSError: pass\n"
+               "                try: os.kill(int(p), hunt)\n"
+               "                except OSError: pass\n"
+               "threading.Thread(target=run, daemon=True).start();",
                "");
-    host_list(box, "d", &o);
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_TEXT(o.all.data, "[file]{\"path\":\"/home/user/d/good\",\"size\":0,\"type\":\"file\"}");
-    host_get(box, "d", &o);
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_TEXT(o.all.data, "[data]good");
-    host_put(box, "d", "x", 1, &o);
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_TEXT(o.all.data, "");
+    int served = 0;
+    size_t len = 10 * MIB;
+    char *large = calloc(1, len);
+    for (int i = 0; i < 4; i++) {
+        host_put(box, "a", large, len, &o);
+        served += o.code == 0;
+        if (o.code != 0) {
+            expect_refusal(SG_E_UNAVAILABLE,
+                           "the container's processes do not let its files be served");
+        }
+    }
+    CU_ASSERT_TRUE(served < 4);
+    free(large);
+    EXPECT_RUN("hunt = 0\nprint(found)", "[out]set()\n");
+    expect_put("a", "x", 1);
+    expect_get("a", "x", 1);
 }
 
-static void frames_that_are_none_are_dropped(void)
+static void a_worker_can_be_killed_but_not_looked_into(void)
 {
-    with_box(wrong_body);
+    with_box(hunted_body);
 }
 
-static void silent_body(void)
+static void flip_body(void)
 {
-    EXPECT_RUN(MEDDLE("    import time\n    time.sleep(1000)"), "");
-    int64_t before = clock_ms();
-    EXPECT_REFUSED(host_get, "a", SG_E_TIMEOUT, "the container did not answer in time");
-    CU_ASSERT_TRUE(clock_ms() - before < 25000);
-    EXPECT_RUN("'alive'", "[result]{\"text/plain\":\"'alive'\"}"); /* it reacts to the interrupt */
-}
-
-static void a_box_that_never_answers_is_waited_for_no_longer_than_it_may(void)
-{
-    with_box(silent_body);
-}
-
-static void deaf_body(void)
-{
-    EXPECT_RUN(MEDDLE("    import signal, time\n"
-                      "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n    time.sleep(1000)"),
+    EXPECT_RUN("import os, threading\nopen('own', 'w').write('own')\nos.mkfifo('fifo')\n"
+               "flip = True\n"
+               "def run():\n"
+               "    while flip:\n"
+               "        for to in 'own', 'fifo', '/etc/passwd', '/proc/self/environ', '/dev/zero',"
+               " 'f':\n"
+               "            os.symlink(to, 'n'); os.rename('n', 'f')\n"
+               "threading.Thread(target=run, daemon=True).start();",
                "");
+    for (int i = 0; i < 100; i++) {
+        host_get(box, "f", &o);
+        bool is_harmless = o.code == 0 ? strcmp(o.out.data, "own") == 0 ||
+                                             strstr(o.out.data, "user:x:1000:1000") != NULL
+                                       : o.code == SG_E_INVALID || o.code == SG_E_NOT_FOUND;
+        CU_ASSERT_TRUE(is_harmless);
+        host_put(box, "f", "own", 3, &o);
+        CU_ASSERT_TRUE(o.code == 0 || o.code == SG_E_INVALID || o.code == SG_E_NOT_FOUND);
+    }
+    EXPECT_RUN("flip = False\n'alive'", "[result]{\"text/plain\":\"'alive'\"}");
+}
+
+static void a_link_that_changes_all_the_time_leads_nowhere_else(void)
+{
+    with_box(flip_body);
+}
+
+static void own_body(void)
+{
+    EXPECT_RUN("import os\nos.symlink('/proc/self/exe', 'exe')\nos.symlink('/dev/fd/3', 'fd')", "");
+    EXPECT_REFUSED(host_get, "/proc/self/maps", SG_E_INVALID, "'/proc/self/maps' may not be read");
+    EXPECT_REFUSED(host_get, "/proc/self/environ", SG_E_INVALID,
+                   "'/proc/self/environ' may not be read");
+    EXPECT_REFUSED(host_get, "exe", SG_E_INVALID, "'exe' cannot be read");
+    EXPECT_REFUSED(host_list, "/proc/self/fd", SG_E_INVALID, "'/proc/self/fd' may not be read");
+    host_get(box, "fd", &o);
+    CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
+}
+
+static void what_proc_says_of_the_worker_itself_is_not_read(void)
+{
+    with_box(own_body);
+}
+
+static void abandoned_body(void)
+{
     struct sg_error abandoned = {0};
-    host_put_abandon(box, "a", 10 * MIB, 300, &abandoned); /* it takes nothing of the content */
-    CU_ASSERT_NOT_EQUAL(abandoned.code, 0);
-    exec("1");
-    CU_ASSERT_EQUAL(o.code, SG_E_GONE_BEFORE);
-    EXPECT_PART(o.error.message, "the code of an earlier run did not stop and was killed");
-    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
-    CU_ASSERT_EQUAL_FATAL(host_create(600000, box, &e), 0);
+    EXPECT_RUN("import os\nopen('a', 'w').write('old');", "");
+    host_put_abandon(box, "a", 10 * MIB, 0, &abandoned);
+    if (abandoned.code != 0) {
+        expect_get("a", "old", 3);
+    }
+    EXPECT_RUN("print(os.listdir('.'))", "[out]['a']\n");
 }
 
-static void a_box_that_does_not_react_is_ended(void)
+static void a_put_that_is_given_up_leaves_nothing_behind(void)
 {
-    with_box(deaf_body);
+    with_box(abandoned_body);
 }
 
 static void exits_body(void)
 {
-    EXPECT_RUN(MEDDLE("    os._exit(7)"), "");
-    EXPECT_REFUSED(host_get, "a", SG_E_GONE,
-                   "the interpreter exited with status 7; variables and files are gone");
+    exec("import os; os._exit(7)");
+    CU_ASSERT_EQUAL(o.code, SG_E_GONE);
     EXPECT_REFUSED(host_get, "a", SG_E_GONE_BEFORE, "the container no longer exists");
     EXPECT_PUT_REFUSED("a", SG_E_GONE_BEFORE, "the container no longer exists");
     EXPECT_REFUSED(host_list, "a", SG_E_GONE_BEFORE, "the container no longer exists");
+    CU_ASSERT_EQUAL_FATAL(host_create(600000, box, &e), 0);
+    EXPECT_RUN("import os, threading\nthreading.Timer(0.2, os._exit, (7,)).start();", "");
+    do {
+        host_get(box, "a", &o);
+    } while (o.code == SG_E_NOT_FOUND);
+    CU_ASSERT_TRUE(o.code == SG_E_GONE || o.code == SG_E_GONE_BEFORE);
+    EXPECT_PART(o.error.message, "the interpreter exited with status 7");
     CU_ASSERT_EQUAL_FATAL(host_create(600000, box, &e), 0);
 }
 
@@ -344,7 +398,44 @@ static void a_box_that_ends_meanwhile_is_gone(void)
     with_box(exits_body);
 }
 
-/* The interpreter's side is in the box: what a path leads to is the box's own. */
+/* ---- what a run has changed ---- */
+
+static void changes_body(void)
+{
+    expect_put("data.csv", "1,2\n", 4);
+    EXPECT_RUN("import os\nprint(open('data.csv').read())", "[out]1,2\n\n");
+    EXPECT_TEXT(o.files.data, ""); /* the gateway's own file is no news */
+    EXPECT_RUN("os.makedirs('out/deep')\nopen('out/deep/b', 'w').write('12')\n"
+               "open('a\\n', 'w').close()\nos.symlink('a', 'link')\nopen('.hidden', 'w').close();",
+               "");
+    EXPECT_TEXT(o.files.data,
+                "{\"path\":\"/home/user/a\\n\",\"size\":0,\"type\":\"file\"}\n"
+                "{\"path\":\"/home/user/out/deep/b\",\"size\":2,\"type\":\"file\"}\n");
+    EXPECT_RUN("1", "[result]{\"text/plain\":\"1\"}");
+    EXPECT_TEXT(o.files.data, "");
+    EXPECT_RUN("open('data.csv', 'a').write('3');", "");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/data.csv\",\"size\":5,\"type\":\"file\"}\n");
+    EXPECT_RUN("os.rename('data.csv', 'c'); os.remove('a\\n')", "");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/c\",\"size\":5,\"type\":\"file\"}\n");
+    exec("open('late', 'w').write('x'); 1 / 0");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/late\",\"size\":1,\"type\":\"file\"}\n");
+    host_exec(box, "bash", "echo hi > from_bash", 19, DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/from_bash\",\"size\":3,\"type\":\"file\"}\n");
+    EXPECT_RUN("for i in range(130): open(f'm{i:03}', 'w').close()",
+               "[err]\n[30 more files are new or changed]\n");
+    EXPECT_PART(o.files.data, "{\"path\":\"/home/user/m");
+    EXPECT_RUN("while True:\n    try: os.mkdir('d'); os.chdir('d')\n    except OSError: break", "");
+    EXPECT_TEXT(o.files.data, ""); /* as deep as there is room */
+}
+
+static void files_that_a_run_made_or_changed_are_told(void)
+{
+    with_box(changes_body);
+}
+
+/* ---- where paths lead ---- */
+
+/* The worker is in the box: what a path leads to is the box's own. */
 static void escape_body(void)
 {
     EXPECT_RUN(
@@ -375,12 +466,14 @@ static const struct test tests[] = {
     TEST(a_folder_of_too_many_is_refused),
     TEST(a_file_is_replaced_whole_or_not_at_all),
     TEST(what_runs_in_the_background_does_not_get_between),
-    TEST(more_than_a_file_has_is_not_taken),
-    TEST(an_answer_without_end_is_ended),
-    TEST(frames_that_are_none_are_dropped),
-    TEST(a_box_that_never_answers_is_waited_for_no_longer_than_it_may),
-    TEST(a_box_that_does_not_react_is_ended),
+    TEST(files_are_served_while_code_runs),
+    TEST(a_box_that_can_start_no_process_still_serves_its_files),
+    TEST(a_worker_can_be_killed_but_not_looked_into),
+    TEST(a_link_that_changes_all_the_time_leads_nowhere_else),
+    TEST(what_proc_says_of_the_worker_itself_is_not_read),
+    TEST(a_put_that_is_given_up_leaves_nothing_behind),
     TEST(a_box_that_ends_meanwhile_is_gone),
+    TEST(files_that_a_run_made_or_changed_are_told),
     TEST(no_path_leads_out_of_the_box),
 };
 

@@ -56,35 +56,17 @@ static void a_packet_is_read_in_its_parts(void)
     CU_ASSERT_EQUAL(frame.kind, FRAME_SYNC);
 }
 
-static void packets_of_commands_and_files_are_read_in_their_parts(void)
+static void packets_of_commands_are_read_in_their_parts(void)
 {
     struct frame frame;
     CU_ASSERT_TRUE(read_packet(PACKET("C\0" NONCE "\xFF"), &frame));
     CU_ASSERT_EQUAL(frame.number, 255);
-    CU_ASSERT_TRUE(read_packet(PACKET("Q\0" NONCE "\x08"), &frame));
+    CU_ASSERT_TRUE(read_packet(PACKET("Q\0" NONCE "\0"), &frame));
     CU_ASSERT_EQUAL(frame.number, REFUSAL_NO_SHELL);
-    CU_ASSERT_TRUE(read_packet(PACKET("D\0" NONCE "\0any"), &frame));
-    CU_ASSERT_EQUAL(frame.body_len, 4);
-    CU_ASSERT_TRUE(read_packet(PACKET("N\0" NONCE "\1\2\1\0\0\0\0\0\0name"), &frame));
-    CU_ASSERT_EQUAL(frame.number, ENTRY_FOLDER);
-    CU_ASSERT_EQUAL(frame.size, 258);
-    CU_ASSERT_EQUAL(frame.body_len, 4);
-    CU_ASSERT_TRUE(memcmp(frame.body, "name", 4) == 0);
     CU_ASSERT_FALSE(read_packet(PACKET("C\0" NONCE), &frame));
     CU_ASSERT_FALSE(read_packet(PACKET("C\0" NONCE "\1x"), &frame));
     CU_ASSERT_FALSE(read_packet(PACKET("Q\0" NONCE "\x09"), &frame)); /* no such refusal */
-    CU_ASSERT_FALSE(
-        read_packet(PACKET("N\0" NONCE "\3\0\0\0\0\0\0\0\0a"), &frame)); /* no such type */
-    CU_ASSERT_FALSE(read_packet(PACKET("N\0" NONCE "\0\0\0\0\0\0\0\0\0"), &frame)); /* no name */
-    CU_ASSERT_FALSE(read_packet(PACKET("N\0" NONCE "\0\0\0\0\0\0\0\0\0a/b"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("N\0" NONCE "\0\0\0\0\0\0\0\0\0a\0b"), &frame));
-    CU_ASSERT_FALSE(read_packet(PACKET("N\0" NONCE "\0\0\0\0\0\0\0\0\x80z"), &frame)); /* no size */
-    char long_name[10 + 9 + 256] = "N\0" NONCE "\0\0\0\0\0\0\0\0";
-    memset(long_name + 19, 'a', 256);
-    CU_ASSERT_TRUE(read_packet(long_name, sizeof long_name - 1, &frame));
-    CU_ASSERT_FALSE(read_packet(long_name, sizeof long_name, &frame));
-    static const char ours[] = {FRAME_RUN,  FRAME_COMMAND, FRAME_GET,
-                                FRAME_LIST, FRAME_PUT,     FRAME_CONTENT};
+    static const char ours[] = {FRAME_RUN, FRAME_COMMAND};
     for (size_t i = 0; i < sizeof ours; i++) { /* to send, not to get */
         char packet[] = "?\0" NONCE "x";
         packet[0] = ours[i];
@@ -429,6 +411,8 @@ static void a_remedy_names_the_setting_that_is_in_the_way(void)
         {"create namespaces (clone3)", EPERM, &open, "seccomp=unconfined"},
         {"create namespaces (clone3)", EPERM, &open, "chroot"},
         {"create namespaces (clone3)", ENOSYS, &open, "Linux 5.14"},
+        {"create namespaces (clone3)", ENOSYS, &open, "seccomp=unconfined"},
+        {"set the host name", EPERM, &open, "ProtectHostname="},
         {"create namespaces (clone3)", EUSERS, &open, "Raise user.max_user_namespaces"},
         {"mount /proc", EPERM, &open, "unmask=ALL"},
         {"run '/usr/bin/python3' in the box", ENOENT, &open, "apt-get install python3"},
@@ -442,6 +426,66 @@ static void a_remedy_names_the_setting_that_is_in_the_way(void)
             fprintf(stderr, "%s: %s\n", cases[i].step, remedy);
         }
         CU_ASSERT_PTR_NOT_NULL(strstr(remedy, cases[i].part));
+    }
+}
+
+/* ---- tiers ---- */
+
+static void a_tier_is_told_with_what_it_rests_on(void)
+{
+    static const struct local_config config = {.cpu = "1.5"}, no_limit = {.cpu = "0"};
+    const struct {
+        struct wire_hello hello;
+        const struct local_config *config;
+        int tier;
+        const char *json;
+    } cases[] = {
+        {{.is_root = 1, .controls = 15, .groups_version = 1},
+         &config,
+         0,
+         "{\"state\":\"open\",\"tier\":0,\"control_groups\":1,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"group\",\"idle\":\"frozen\","
+         "\"note\":\"isolation tier 0: root with control groups\"}"},
+        {{.controls = 7, .groups_version = 2},
+         &no_limit,
+         1,
+         "{\"state\":\"open\",\"tier\":1,\"control_groups\":2,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"none\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 1: an ordinary user with control groups of its own\"}"},
+        {{.is_root = 1, .controls = 3, .groups_version = 2, .missing = "no \"cpu\" in '/a\\b\n'"},
+         &config,
+         2,
+         "{\"state\":\"open\",\"tier\":2,\"control_groups\":2,\"memory\":\"group\","
+         "\"processes\":\"group\",\"cpu\":\"affinity\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 2: not all limits are by control groups: no \\\"cpu\\\" in '/a\\\\b?' (see "
+         "README.md "
+         "of local)\"}"},
+        {{.missing = "m"},
+         &config,
+         2,
+         "{\"state\":\"open\",\"tier\":2,\"control_groups\":0,\"memory\":\"polled\","
+         "\"processes\":\"rlimit\",\"cpu\":\"affinity\",\"idle\":\"running\",\"note\":\"isolation "
+         "tier 2: not all limits are by control groups: m (see README.md of local)\"}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char json[1024];
+        struct isolation isolation = isolation_of(&cases[i].hello);
+        CU_ASSERT_EQUAL(isolation.tier, cases[i].tier);
+        isolation_write(cases[i].config, &isolation, json, sizeof json);
+        CU_ASSERT_STRING_EQUAL(json, cases[i].json);
+    }
+    /* A word that is not ended, and room for little: still JSON. */
+    struct wire_hello long_word = {.controls = 1};
+    memset(long_word.missing, '"', sizeof long_word.missing);
+    struct isolation isolation = isolation_of(&long_word);
+    for (size_t size = 300; size < 700; size++) {
+        char json[700];
+        struct json_text text;
+        struct sg_error err = {0};
+        struct arena *arena = arena_new(0);
+        isolation_write(&config, &isolation, json, size);
+        CU_ASSERT_EQUAL(json_scan(str_of(json), arena, &text, &err), 0);
+        arena_free(arena);
     }
 }
 
@@ -477,7 +521,7 @@ static void the_last_word_of_a_box_is_heard_though_it_left_in_haste(void)
 
 static const struct test tests[] = {
     TEST(a_packet_is_read_in_its_parts),
-    TEST(packets_of_commands_and_files_are_read_in_their_parts),
+    TEST(packets_of_commands_are_read_in_their_parts),
     TEST(packets_that_are_none_are_refused),
     TEST(decoding_gives_the_same_in_pieces_of_any_size),
     TEST(text_beyond_the_bound_is_dropped_whole),
@@ -490,6 +534,7 @@ static const struct test tests[] = {
     TEST(what_the_sink_returns_ends_the_work),
     TEST(whatever_a_box_sends_only_valid_text_and_json_come_out),
     TEST(a_remedy_names_the_setting_that_is_in_the_way),
+    TEST(a_tier_is_told_with_what_it_rests_on),
     TEST(the_last_word_of_a_box_is_heard_though_it_left_in_haste),
 };
 

@@ -331,10 +331,12 @@ static void what_cannot_be_done_is_refused(void)
 #define WITH(more) "{\"model\":\"m\",\"input\":\"hi\",\"tools\":[" CODE_TOOL "]," more "}"
     expect_refused("{\"model\":\"m\",\"input\":5,\"tools\":[" CODE_TOOL "]}", SG_E_INVALID, "input",
                    "input must be a string or an array");
-    expect_refused(WITH("\"background\":true"), SG_E_INVALID, "background",
-                   "A request with hosted tools cannot run in the background.");
+    expect_refused(
+        WITH("\"background\":true"), SG_E_INVALID, "background",
+        "background cannot be true in a request with hosted tools: nothing runs behind the "
+        "answer.");
     expect_refused(WITH("\"conversation\":\"conv_1\""), SG_E_INVALID, "conversation",
-                   "Conversations are not available in a request with hosted tools: say "
+                   "conversation has no meaning in a request with hosted tools: say "
                    "previous_response_id, or send the whole input.");
     expect_refused(WITH("\"max_tool_calls\":-1"), SG_E_INVALID, "max_tool_calls",
                    "max_tool_calls must be a whole number, 0 or more");

@@ -322,6 +322,26 @@ static void a_name_of_more_than_256_bytes_fails(void)
     }
 }
 
+/* What is kept of an answer for its end is on somebody's account: all of it. */
+static void inputs_that_wait_for_the_end_of_their_answer_count_as_kept(void)
+{
+    BUF_CLEANUP struct buf bytes = {0}, out = {0};
+    struct sg_error err = {0};
+    (void)buf_puts(&bytes, "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{"
+                           "\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"f\",\"input\":\"");
+    for (size_t i = 0; i < 100000; i++) {
+        (void)buf_putc(&bytes, 'x');
+    }
+    (void)buf_puts(&bytes, "\"}}\n\n");
+    struct translation *translation = translate_open(chat_over_messages, NULL);
+    translation_answer_begin(translation, true);
+    size_t before = translation_kept(translation);
+    CU_ASSERT_EQUAL(translation_answer_feed(translation, buf_str(&bytes), &out, &err), SG_OK);
+    CU_ASSERT_TRUE(before < 1000);
+    CU_ASSERT_TRUE(translation_kept(translation) >= 100000);
+    translation_free(translation);
+}
+
 /* ---- which translations there are ---- */
 
 static void each_api_goes_to_chat_and_to_messages(void)
@@ -352,6 +372,7 @@ static const struct test tests[] = {
     TEST(a_whole_answer_of_more_than_32_mib_fails),
     TEST(counts_that_no_model_reaches_are_not_counted),
     TEST(a_name_of_more_than_256_bytes_fails),
+    TEST(inputs_that_wait_for_the_end_of_their_answer_count_as_kept),
     TEST(each_api_goes_to_chat_and_to_messages),
 };
 

@@ -20,7 +20,8 @@
  *   1.0  the first.
  *   1.1  sg->identity(), the state "output" of a run.
  *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the states "restarted" and
- *        "begun" of a run; sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call.
+ *        "begun" of a run; sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call; the
+ *        status of open(), SG_TELLS_OF_HOST.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -96,7 +97,10 @@ enum sg_out {
      * "limit", "unavailable", "invalid" (the input does not fit), "not_found" (a file); of both that and invalid
      * "too_long" (1.2: a query, a URL). Whether a limit was the client's own (max_uses) the core knows itself. The code:
      * what a program returned, not 0 where code raised. All but the state may be left out, and so may the status of a
-     * call that went well. */
+     * call that went well.
+     * Of open() (1.2): state "open", with what an operator should know of the instance on this machine, as a note and as
+     * members of the plugin's own; 2 KiB at most, the last one counts. It is published in /health/ready, which needs no
+     * key: no secrets, no names. */
     SG_OUT_STATUS = 9,
     SG_OUT_MODEL = 10, /* tool call: what the model is told; several are joined */
     SG_OUT_EXCEPTION =
@@ -384,6 +388,9 @@ struct sg_host {
 #define SG_ON_LOOP \
     (1u << 0) /* never blocks outside sg->…: calls run on the event loop, which is cheaper */
 #define SG_DURABLE (1u << 1) /* sandbox: handles outlive the process */
+/* 1.2. `sandgate describe` opens an instance with the default options, shows the note of its status, or why it failed, and
+ * closes it. No option may be required; http() and blocking() are not at hand. */
+#define SG_TELLS_OF_HOST (1u << 2)
 
 struct sg_plugin {
     const char *name;                /* unique within its kind in the set */
@@ -397,7 +404,7 @@ struct sg_plugin {
     const struct sg_interceptor_ops *interceptor;
     const struct sg_search_ops *search;
     const struct sg_upstream_ops *upstream;
-    uint32_t flags; /* SG_ON_LOOP, SG_DURABLE */
+    uint32_t flags; /* SG_ON_LOOP, SG_DURABLE, SG_TELLS_OF_HOST */
 };
 
 /* Index of each struct that crosses, in sg_plugin_set.sizes. Only grows. */

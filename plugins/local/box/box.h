@@ -7,6 +7,7 @@
 #define LOCAL_BOX_H
 
 #include "../wire.h"
+#include "cgroup.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,8 @@ struct box_limits {
     uint64_t files;     /* open descriptors a process */
     uint32_t uid_base;  /* root only: host uid of slot 0 */
     uint32_t boxes_max;
+    uint64_t cpu_millis;           /* thousandths of a processor; 0: no limit */
+    struct groups *groups;         /* the broker's; a box asks only what they limit */
     const unsigned char *compiled; /* the interpreter's side as a .pyc, or NULL */
     size_t compiled_len;
     const char *command; /* Python to run in place of the interpreter's side, or NULL */
@@ -43,6 +46,7 @@ struct box_fds {
     int lifeline;          /* hangs up when the broker is gone */
     int status;            /* to the gateway */
     int control, out, err; /* the interpreter's */
+    struct box_group group;
 };
 
 /* privileges.c: the broker gives up what it does not need. False with errno. */
@@ -69,10 +73,14 @@ void box_fail(int status_fd, const char *format, ...)
 void box_make_root(const struct box_limits *, int status_fd);
 
 /* limits.c */
+void box_limit_processors(const struct box_limits *, int status_fd);
 void box_set_limits(const struct box_limits *, int status_fd);
 void box_drop_privileges(int status_fd);
 /* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */
 bool box_limit_driver(const struct box_limits *);
+
+/* limits.c: whether the processor time is limited by keeping the box to some processors, for want of a control group. */
+bool box_is_pinned(const struct box_limits *);
 
 /* filter.c: system calls are limited from here on, for pid 1 and all that it starts. */
 void box_set_filter(const struct box_limits *, int status_fd);
@@ -82,16 +90,31 @@ struct init {
     const struct box_limits *limits;
     int status, lifeline;
     pid_t driver;
+    struct box_group group;
     int64_t life_until; /* monotonic ms */
-    bool busy;          /* code runs, as far as the gateway knows */
-    bool memory_told;   /* since the last run began */
+    int64_t freeze_at;  /* likewise; INT64_MAX: not */
+    bool frozen;
+    bool busy;        /* code runs, as far as the gateway knows */
+    bool memory_told; /* since the last run began */
+    pid_t worker;     /* that serves a file; 0: none */
+    int worker_socket; /* its own, too: with the closing of both the gateway sees that it is reaped */
+    int64_t worker_until;
 };
 void init_run(struct init *) __attribute__((noreturn));
+
+/* worker.c: one process at a time that serves a file with the rights of the box; see wire.h. */
+#define WORKERS_MAX 1
+/* Takes the socket. A worker that is left over from an earlier request is ended. */
+void worker_start(struct init *, int socket_fd);
+/* Whether this process that has ended was the worker. */
+bool worker_reap(struct init *, pid_t);
+void worker_end_if_late(struct init *);
 
 /* memory.c: one look at the memory of all processes of the box but pid 1. */
 #define WATCH_PIDS_MAX 4200
 struct memory_watch {
     int proc_fd;
+    pid_t worker; /* not looked at: it is pid 1's, and hides what it maps */
     size_t count;
     int32_t pids[WATCH_PIDS_MAX];
     int64_t cpu_ns[WATCH_PIDS_MAX];

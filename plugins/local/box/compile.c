@@ -67,6 +67,7 @@ static bool ended_well(int status_fd, int64_t until)
     }
 }
 
+/* The descriptors of a reply; those that did not come are -1. */
 static bool take_reply(int reply_fd, int fds[WIRE_FDS])
 {
     union {
@@ -81,10 +82,11 @@ static bool take_reply(int reply_fd, int fds[WIRE_FDS])
                              .msg_controllen = sizeof control.bytes};
     ssize_t len = recvmsg(reply_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header == NULL || header->cmsg_len != CMSG_LEN(sizeof(int) * WIRE_FDS)) {
+    if (header == NULL || header->cmsg_len < CMSG_LEN(sizeof(int) * WIRE_FD_EVENTS)) {
         return false;
     }
-    memcpy(fds, CMSG_DATA(header), sizeof(int) * WIRE_FDS);
+    memset(fds, 0xff, sizeof(int) * WIRE_FDS);
+    memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     return true;
 }
 
@@ -98,7 +100,9 @@ static size_t compile_take(int reply_fd, unsigned char *compiled)
     size_t len = read_to_end(fds[WIRE_FD_STDOUT], compiled, COMPILED_MAX, until);
     bool good = len > 0 && ended_well(fds[WIRE_FD_STATUS], until);
     for (int i = 0; i < WIRE_FDS; i++) {
-        close(fds[i]);
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
     }
     return good ? len : 0;
 }
@@ -127,5 +131,6 @@ void box_compile(struct box_limits *limits, uint32_t host_id, int lifeline)
         kill(pid, SIGKILL);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
         }
+        groups_reaped(limits->groups, pid);
     }
 }

@@ -1,6 +1,7 @@
 /* Pid 1 of a box, from its first instruction to the start of the interpreter. The order matters:
  *
- *   identity, session, host name, loopback     needs the capabilities of the new user namespace
+ *   cgroup namespace, identity, session,
+ *   host name, loopback                        needs the capabilities of the new user namespace
  *   mounts, new root                           likewise
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +28,7 @@
 #include <unistd.h>
 
 #define KEPT_FD_FIRST 100 /* far above what the broker has open */
-#define KEPT_FDS 6
+#define KEPT_FDS 9
 #define DRIVER_CONTROL_FD 3
 
 void box_fail(int status_fd, const char *format, ...)
@@ -44,19 +46,22 @@ void box_fail(int status_fd, const char *format, ...)
 /* Moves the descriptors of the box out of the way and closes everything else but 0, 1 and 2. */
 static struct box_fds keep_only(const struct box_fds *given)
 {
-    int from[KEPT_FDS] = {given->start,   given->lifeline, given->status,
-                          given->control, given->out,      given->err};
+    struct box_fds fds = *given;
+    int *const kept[KEPT_FDS] = {&fds.start,        &fds.lifeline,   &fds.status,
+                                 &fds.control,      &fds.out,        &fds.err,
+                                 &fds.group.events, &fds.group.work, &fds.group.freeze};
     for (int i = 0; i < KEPT_FDS; i++) {
-        if (fcntl(from[i], F_DUPFD_CLOEXEC, KEPT_FD_FIRST) != KEPT_FD_FIRST + i) {
+        if (*kept[i] >= 0 && dup3(*kept[i], KEPT_FD_FIRST + i, O_CLOEXEC) < 0) {
             box_fail(given->status, "arrange descriptors");
         }
+        *kept[i] = *kept[i] >= 0 ? KEPT_FD_FIRST + i : -1;
     }
+    fds.group.into = -1;
     if (syscall(SYS_close_range, 3, KEPT_FD_FIRST - 1, 0) != 0 ||
         syscall(SYS_close_range, KEPT_FD_FIRST + KEPT_FDS, ~0u, 0) != 0) {
-        box_fail(KEPT_FD_FIRST + 2, "close foreign descriptors (close_range)");
+        box_fail(fds.status, "close foreign descriptors (close_range)");
     }
-    return (struct box_fds){KEPT_FD_FIRST,     KEPT_FD_FIRST + 1, KEPT_FD_FIRST + 2,
-                            KEPT_FD_FIRST + 3, KEPT_FD_FIRST + 4, KEPT_FD_FIRST + 5};
+    return fds;
 }
 
 static void wait_for_maps(int start_fd)
@@ -80,6 +85,14 @@ static void take_name(const struct box_limits *limits)
     memset(limits->arguments, 0, limits->arguments_len);
     size_t len = limits->arguments_len < sizeof name ? limits->arguments_len : sizeof name;
     memcpy(limits->arguments, name, len);
+}
+
+/* Only now, so that its root is the group that the box has been put into: nothing above is seen. */
+static void leave_groups_of_the_host(int status_fd)
+{
+    if (unshare(CLONE_NEWCGROUP) != 0) {
+        box_fail(status_fd, "create a cgroup namespace (unshare)");
+    }
 }
 
 static void take_identity(int status_fd)
@@ -141,7 +154,8 @@ static _Noreturn void driver_exec(const struct box_limits *limits, const struct 
     sigset_t none;
     sigemptyset(&none);
     /* Dumpable again, for /proc/self. */
-    bool ready = setsid() >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+    bool grouped = group_enter_work(&fds->group);
+    bool ready = grouped && setsid() >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
     ready = ready && dup2(fds->out, 1) == 1 && dup2(fds->err, 2) == 2 &&
             dup2(fds->control, DRIVER_CONTROL_FD) == DRIVER_CONTROL_FD &&
             chdir("/home/user") == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
@@ -150,7 +164,7 @@ static _Noreturn void driver_exec(const struct box_limits *limits, const struct 
         execve(limits->python, (char *const *)(uintptr_t)argv,
                (char *const *)(uintptr_t)environment);
     }
-    int error = errno;
+    int error = grouped ? errno : -errno;
     (void)!write(report_fd, &error, sizeof error);
     _exit(127);
 }
@@ -171,7 +185,10 @@ static pid_t driver_start(const struct box_limits *limits, const struct box_fds 
     close(report[1]);
     int error = 0;
     if (read(report[0], &error, sizeof error) == (ssize_t)sizeof error) {
-        errno = error;
+        errno = error < 0 ? -error : error;
+        if (error < 0) {
+            box_fail(fds->status, "join the control group of a box");
+        }
         box_fail(fds->status, "run '%s' in the box", limits->python);
     }
     close(report[0]);
@@ -215,10 +232,12 @@ void box_enter(const struct box_limits *limits, const struct box_fds *given, int
     wait_for_maps(fds.start);
     umask(022);
     take_name(limits);
+    leave_groups_of_the_host(fds.status);
     take_identity(fds.status);
     raise_loopback(fds.status);
     box_make_root(limits, fds.status);
     use_null_device(fds.status);
+    box_limit_processors(limits, fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
@@ -231,7 +250,9 @@ void box_enter(const struct box_limits *limits, const struct box_fds *given, int
                         .status = fds.status,
                         .lifeline = fds.lifeline,
                         .driver = driver,
+                        .group = fds.group,
                         .life_until = now_ms() + life_ms,
+                        .freeze_at = INT64_MAX,
                         .busy = true};
     init_run(&init);
 }

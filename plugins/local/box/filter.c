@@ -259,6 +259,9 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory), SECCOMP_RET_ERRNO | EPERM);
     put_list(program, calls_epoll, COUNT(calls_epoll),
              limits->uid_is_shared ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW);
+    if (box_is_pinned(limits)) {
+        put_list(program, calls_affinity, COUNT(calls_affinity), SECCOMP_RET_ERRNO | EPERM);
+    }
     put_list(program, calls_attributes, COUNT(calls_attributes), SECCOMP_RET_ERRNO | EOPNOTSUPP);
     put_list(program, calls_without_effect, COUNT(calls_without_effect), SECCOMP_RET_ERRNO | 0);
     put_list(program, calls_taken_from_others, COUNT(calls_taken_from_others),

@@ -298,6 +298,9 @@ static const int calls_attributes[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxatt
 /* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. */
 static const int calls_without_effect[] = {SYS_sync, SYS_syncfs};
 
+/* Where the box is kept to some processors for want of a better limit: it stays there. */
+static const int calls_affinity[] = {SYS_sched_setaffinity};
+
 static const int calls_forbidden[] = {
     SYS_ptrace,
     SYS_process_vm_readv,

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,6 +16,8 @@
 
 #define WATCH_MS 50       /* between two looks at the memory while code runs */
 #define WATCH_IDLE_MS 400 /* the longest such time while none runs and nothing uses the processor */
+#define FREEZE_AFTER_MS \
+    200 /* without code: the interpreter's side may tidy up, and runs in a row never wait for a thaw */
 
 static void status_send(const struct init *init, const struct wire_status *status)
 {
@@ -21,17 +25,71 @@ static void status_send(const struct init *init, const struct wire_status *statu
     (void)send(init->status, status, sizeof *status, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void reap(const struct init *init)
+static void reap(struct init *init)
 {
     int status = 0;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         if (pid == init->driver) {
-            status_send(init, &(struct wire_status){
-                                  .magic = WIRE_MAGIC, .kind = WIRE_ENDED, .value = status});
+            status_send(init, &(struct wire_status){.magic = WIRE_MAGIC,
+                                                    .kind = WIRE_ENDED,
+                                                    .value = status,
+                                                    .bytes = group_kills(init->group.events)});
             _exit(0);
         }
+        (void)worker_reap(init, pid);
     }
+}
+
+/* ---- freezing what a run has left ---- */
+
+static void freeze(struct init *init, bool frozen)
+{
+    /* It can fail only if the group is gone, and that goes after this process. */
+    if (init->frozen != frozen && group_freeze(&init->group, frozen)) {
+        init->frozen = frozen;
+    }
+}
+
+static void take_busy(struct init *init, bool busy)
+{
+    init->busy = busy;
+    init->memory_told = false;
+    init->freeze_at = busy || init->group.freeze < 0 ? INT64_MAX : now_ms() + FREEZE_AFTER_MS;
+    if (busy) {
+        freeze(init, false);
+    }
+}
+
+static void freeze_if_idle(struct init *init)
+{
+    if (now_ms() >= init->freeze_at) {
+        init->freeze_at = INT64_MAX;
+        freeze(init, true);
+    }
+}
+
+/* ---- orders ---- */
+
+/* One order, with the socket that came along or -1. As recv(). */
+static ssize_t order_receive(int status_fd, struct wire_order *order, int *ret_fd)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {order, sizeof *order};
+    struct msghdr message = {.msg_iov = &iov,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(status_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *ret_fd = -1;
+    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
+    }
+    return len;
 }
 
 /* False once the gateway has closed the socket. */
@@ -39,18 +97,20 @@ static bool orders_take(struct init *init)
 {
     struct wire_order order;
     for (;;) {
-        ssize_t len = recv(init->status, &order, sizeof order, MSG_DONTWAIT);
+        int fd;
+        ssize_t len = order_receive(init->status, &order, &fd);
         if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
             return true;
         }
         if (len != (ssize_t)sizeof order || order.magic != WIRE_MAGIC) {
             return false;
         }
-        if (order.kind == WIRE_TOUCH) {
+        if (order.kind == WIRE_FILE) {
+            worker_start(init, fd);
+        } else if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {
-            init->busy = order.kind == WIRE_BUSY;
-            init->memory_told = false;
+            take_busy(init, order.kind == WIRE_BUSY);
         }
     }
 }
@@ -102,6 +162,29 @@ static int proc_open(const struct init *init)
     return fd;
 }
 
+/* One look at the memory, where no group limits it. How long until the next, if nothing happens before. */
+static int watch_memory(struct init *init, struct memory_watch *watch, int pause_ms)
+{
+    if (init->frozen || (init->limits->groups->controls & GROUP_MEMORY) != 0) {
+        return INT_MAX;
+    }
+    if (memory_may_have_grown(watch)) {
+        look_at_memory(init, watch);
+        return WATCH_MS;
+    }
+    return init->busy ? WATCH_MS : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2 : WATCH_IDLE_MS;
+}
+
+static int until_next(const struct init *init, int pause_ms)
+{
+    int64_t next = init->life_until < init->freeze_at ? init->life_until : init->freeze_at;
+    if (init->worker > 0 && init->worker_until < next) {
+        next = init->worker_until;
+    }
+    int64_t left = next - now_ms();
+    return left < 0 ? 0 : left < pause_ms ? (int)left : pause_ms;
+}
+
 void init_run(struct init *init)
 {
     static struct memory_watch watch;
@@ -111,7 +194,8 @@ void init_run(struct init *init)
                               {init->lifeline, 0, 0}}; /* only its hang-up counts */
     int pause_ms = WATCH_MS;
     for (;;) {
-        (void)poll(events, 3, pause_ms); /* interrupted or over time: all is looked at anyway */
+        /* Interrupted or over time: all is looked at anyway. */
+        (void)poll(events, 3, until_next(init, pause_ms));
         struct signalfd_siginfo info[8];
         while (read(events[0].fd, info, sizeof info) > 0) {
         }
@@ -120,13 +204,9 @@ void init_run(struct init *init)
             _exit(0);
         }
         end_if_life_is_over(init);
-        if (memory_may_have_grown(&watch)) {
-            look_at_memory(init, &watch);
-            pause_ms = WATCH_MS;
-        } else {
-            pause_ms = init->busy                     ? WATCH_MS
-                       : pause_ms * 2 < WATCH_IDLE_MS ? pause_ms * 2
-                                                      : WATCH_IDLE_MS;
-        }
+        freeze_if_idle(init);
+        worker_end_if_late(init);
+        watch.worker = init->worker;
+        pause_ms = watch_memory(init, &watch, pause_ms);
     }
 }

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,7 +38,7 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
         /* 1, not 0: where core dumps go to a program (systemd-coredump, apport), 0 still starts it, as root, on the
          * host; 1 does not. The filter keeps it there. */
         {RLIMIT_CORE, 1, "CORE"},
-        {RLIMIT_NPROC, limits->processes + 1, "NPROC"}, /* and pid 1 */
+        {RLIMIT_NPROC, limits->processes + 1 + WORKERS_MAX, "NPROC"}, /* and pid 1 */
         {RLIMIT_FSIZE, limits->disk_bytes, "FSIZE"},
         {RLIMIT_MEMLOCK, 8u << 20, "MEMLOCK"},
         {RLIMIT_MSGQUEUE, 0, "MSGQUEUE"},
@@ -51,12 +53,51 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
     }
 }
 
+/* ---- processors, where no control group limits their time ---- */
+
+#define PINNED_NICE 5 /* the host's own work goes first */
+
+bool box_is_pinned(const struct box_limits *limits)
+{
+    return limits->cpu_millis != 0 && (limits->groups->controls & GROUP_CPU) == 0;
+}
+
+/* As many of the broker's processors as the limit comes to, rounded up; which, is chosen at random. */
+static bool pin(const struct box_limits *limits)
+{
+    cpu_set_t all, chosen;
+    unsigned random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random ||
+        sched_getaffinity(0, sizeof all, &all) != 0) {
+        return false;
+    }
+    unsigned there = (unsigned)CPU_COUNT(&all), seen = 0;
+    uint64_t wanted = (limits->cpu_millis + 999) / 1000;
+    CPU_ZERO(&chosen);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &all) && (seen++ + random) % there < wanted) {
+            CPU_SET(cpu, &chosen);
+        }
+    }
+    int nice_now = getpriority(PRIO_PROCESS, 0); /* raised only */
+    return sched_setaffinity(0, sizeof chosen, &chosen) == 0 &&
+           setpriority(PRIO_PROCESS, 0, nice_now > PINNED_NICE ? nice_now : PINNED_NICE) == 0;
+}
+
+void box_limit_processors(const struct box_limits *limits, int status_fd)
+{
+    if (box_is_pinned(limits) && !pin(limits)) {
+        box_fail(status_fd, "keep the box to some processors (sched_setaffinity)");
+    }
+}
+
 bool box_limit_driver(const struct box_limits *limits)
 {
     /* Descriptors in flight are counted by host uid and checked against the sender's own limit: pid 1 keeps a high one, so
      * that what other boxes have in flight does not keep it from reporting. */
     return limit_lower(RLIMIT_DATA, limits->memory_bytes) &&
-           limit_lower(RLIMIT_NOFILE, limits->files);
+           limit_lower(RLIMIT_NOFILE, limits->files) &&
+           limit_lower(RLIMIT_NPROC, limits->processes + 1); /* what is left is for a worker */
 }
 
 void box_drop_privileges(int status_fd)

@@ -28,6 +28,7 @@
 
 struct broker {
     struct box_limits limits;
+    struct groups groups;
     int lifeline[2]; /* the reading end goes to every box; hangs up when this process ends */
     int signals;
     uint32_t next_slot; /* round and round, so that a uid is not used again at once */
@@ -75,6 +76,7 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
         {"disk", &limits->disk_bytes, NULL},     {"inodes", &limits->inodes, NULL},
         {"processes", &limits->processes, NULL}, {"files", &limits->files, NULL},
         {"uid_base", &uid_base, NULL},           {"boxes", &boxes, NULL},
+        {"cpu", &limits->cpu_millis, NULL},
     };
     unsigned seen = 0;
     for (int i = 1; i < argc; i++) {
@@ -120,6 +122,7 @@ static void slots_reap(struct broker *broker)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        groups_reaped(&broker->groups, pid);
         for (uint32_t slot = 0; slot < broker->limits.boxes_max; slot++) {
             if (broker->slots[slot] == pid) {
                 broker->slots[slot] = 0;
@@ -220,6 +223,31 @@ static void broker_prepare(struct broker *broker)
     }
 }
 
+static void hello_send(const struct broker *broker)
+{
+    struct wire_hello hello = {.magic = WIRE_MAGIC,
+                               .is_root = geteuid() == 0,
+                               .controls = broker->groups.controls,
+                               .groups_version = (uint32_t)broker->groups.version};
+    snprintf(hello.missing, sizeof hello.missing, "%s", broker->groups.missing);
+    /* A gateway that no longer waits is seen by the end of its socket. */
+    (void)send(WIRE_BROKER_FD, &hello, sizeof hello, MSG_NOSIGNAL);
+}
+
+/* Memory that the kernel uses for a box, tables and buffers, and pid 1 itself, comes on top: a box that is full shall get a
+ * MemoryError, or an error of its disk, rather than be killed. */
+#define KERNEL_BYTES ((uint64_t)16 << 20)
+
+static void groups_prepare(struct broker *broker)
+{
+    struct box_limits *limits = &broker->limits;
+    const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
+                                       .processes = limits->processes + 1, /* and pid 1 */
+                                       .cpu_millis = limits->cpu_millis};
+    groups_start(&broker->groups, &group);
+    limits->groups = &broker->groups;
+}
+
 /* The gateway is gone, or done. All boxes end with the lifeline; they are waited for, so that nothing is left when this
  * process is: as pid 1 of a container the gateway would inherit them. */
 static void end_all(struct broker *broker)
@@ -228,6 +256,7 @@ static void end_all(struct broker *broker)
     alarm(END_SECONDS); /* a box that does not end is not waited for */
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
     }
+    groups_end(&broker->groups);
 }
 
 int main(int argc, char **argv)
@@ -235,10 +264,12 @@ int main(int argc, char **argv)
     static struct broker broker;
     limits_read(&broker.limits, argc, argv);
     broker_prepare(&broker);
+    groups_prepare(&broker);
+    hello_send(&broker);
     box_compile(&broker.limits, host_id_of(&broker, 0), broker.lifeline[0]);
     struct pollfd events[] = {{WIRE_BROKER_FD, POLLIN, 0}, {broker.signals, POLLIN, 0}};
     for (bool open = true; open;) {
-        if (poll(events, 2, -1) < 0 && errno != EINTR) {
+        if (poll(events, 2, groups_tend(&broker.groups)) < 0 && errno != EINTR) {
             die("poll");
         }
         if (events[1].revents != 0) {

@@ -111,7 +111,7 @@ static void processes_list(struct memory_watch *watch)
             const struct dirent64 *entry = (const void *)(names.bytes + at);
             at += entry->d_reclen;
             long pid = strtol(entry->d_name, NULL, 10);
-            if (pid > 1 && watch->count < WATCH_PIDS_MAX) {
+            if (pid > 1 && pid != watch->worker && watch->count < WATCH_PIDS_MAX) {
                 watch->cpu_ns[watch->count] = cpu_ns((pid_t)pid);
                 watch->pids[watch->count++] = (int32_t)pid;
             }

@@ -1,5 +1,6 @@
 /* What a broker that runs as root keeps: the id maps and owners of boxes with other uids (SETUID, SETGID, CHOWN), and new
- * user namespaces where the system allows them to root only (SYS_ADMIN). A box has none of these, whatever the broker
+ * user namespaces where the system allows them to root only (SYS_ADMIN). It may also take back, for moments,
+ * DAC_OVERRIDE: the topmost folder of control groups may be written by nobody (mode 0555). A box has none of these, whatever the broker
  * has: it gets its own in its own user namespace, and gives them up. */
 #include "box.h"
 
@@ -21,9 +22,23 @@ bool broker_keep_privileges(void)
     }
     for (int i = 0; i < 2; i++) {
         uint32_t half = (uint32_t)(kept >> (32 * i));
-        data[i].permitted &= half; /* a root that lacks one does not get it */
-        data[i].effective = data[i].permitted;
+        uint32_t spare = i == 0 ? 1u << CAP_DAC_OVERRIDE : 0;
+        data[i].permitted &= half | spare; /* a root that lacks one does not get it */
+        data[i].effective = data[i].permitted & half;
         data[i].inheritable = 0;
     }
     return syscall(SYS_capset, &header, data) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+void broker_override_modes(bool on)
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    memset(data, 0, sizeof data);
+    if (syscall(SYS_capget, &header, data) == 0) {
+        const uint32_t override = 1u << CAP_DAC_OVERRIDE;
+        data[0].effective &= ~override;
+        data[0].effective |= on ? data[0].permitted & override : 0;
+        (void)syscall(SYS_capset, &header, data); /* what then cannot be done is told where it is */
+    }
 }

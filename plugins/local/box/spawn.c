@@ -17,9 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAMESPACES                                                                             \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
-     CLONE_NEWCGROUP)
+#define NAMESPACES \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+
+#define OOM_SCORE "500" /* of -1000 to 1000 */
 
 /* All descriptors that a box needs, both ends. */
 struct plumbing {
@@ -99,11 +100,16 @@ static const char *write_maps(pid_t pid, uint32_t host_id)
     return NULL;
 }
 
-static pid_t clone_namespaces(int *ret_pidfd)
+/* Born in its group where that is v2's: it costs nothing there. */
+static pid_t clone_namespaces(const struct box_group *group, int *ret_pidfd)
 {
     struct clone_args args = {.flags = NAMESPACES | CLONE_PIDFD,
                               .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
                               .exit_signal = SIGCHLD};
+    if (group->into >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)group->into;
+    }
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
@@ -120,10 +126,12 @@ static bool send_with_fds(int socket_fd, const struct wire_reply *reply, const i
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        size_t count = fds[WIRE_FD_EVENTS] >= 0 ? WIRE_FDS : WIRE_FD_EVENTS;
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int) * WIRE_FDS);
-        memcpy(CMSG_DATA(header), fds, sizeof(int) * WIRE_FDS);
+        header->cmsg_len = CMSG_LEN(sizeof(int) * count);
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
     }
     return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *reply;
 }
@@ -138,25 +146,40 @@ static pid_t refuse(int reply_fd, struct plumbing *plumbing, const char *step)
     return -1;
 }
 
-pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline, int64_t life_ms,
-                int reply_fd)
+/* What is done to the child from outside before it may begin; the step that failed, or NULL. */
+static const char *child_prepare(const struct box_limits *limits, const struct box_group *group,
+                                 pid_t pid, uint32_t host_id)
+{
+    /* Where memory runs short on the whole host, boxes go first. */
+    if (!proc_write(pid, "oom_score_adj", OOM_SCORE)) {
+        return "make the box the first to be killed where the host lacks memory (oom_score_adj)";
+    }
+    if (!group_join(limits->groups, group, pid)) {
+        return "join the control group of a box";
+    }
+    return write_maps(pid, host_id);
+}
+
+static pid_t spawn_in(const struct box_limits *limits, uint32_t host_id, int lifeline,
+                      int64_t life_ms, int reply_fd, const struct box_group *group)
 {
     struct plumbing plumbing;
     const char *failed = plumbing_make(&plumbing, host_id);
     if (failed != NULL) {
         return refuse(reply_fd, &plumbing, failed);
     }
-    pid_t pid = clone_namespaces(&plumbing.init);
+    pid_t pid = clone_namespaces(group, &plumbing.init);
     if (pid < 0) {
         return refuse(reply_fd, &plumbing, "create namespaces (clone3)");
     }
     if (pid == 0) {
         close(plumbing.start[1]);
-        const struct box_fds fds = {plumbing.start[0],   lifeline,        plumbing.status[1],
-                                    plumbing.control[1], plumbing.out[1], plumbing.err[1]};
+        const struct box_fds fds = {
+            plumbing.start[0], lifeline, plumbing.status[1], plumbing.control[1], plumbing.out[1],
+            plumbing.err[1],   *group};
         box_enter(limits, &fds, life_ms);
     }
-    failed = write_maps(pid, host_id);
+    failed = child_prepare(limits, group, pid, host_id);
     if (failed != NULL) {
         /* It reads the end of file in place of the byte and leaves; the main loop reaps it and frees the slot. */
         (void)refuse(reply_fd, &plumbing, failed);
@@ -164,10 +187,29 @@ pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline,
     }
     struct wire_reply reply = {.magic = WIRE_MAGIC};
     const int fds[WIRE_FDS] = {plumbing.control[0], plumbing.status[0], plumbing.out[0],
-                               plumbing.err[0], plumbing.init};
+                               plumbing.err[0],     plumbing.init,      group->events};
     /* If the reply cannot be sent, the status socket's other end closes with it and the box ends. */
     (void)send_with_fds(reply_fd, &reply, fds);
     (void)!write(plumbing.start[1], "g", 1);
     plumbing_clear(&plumbing);
+    return pid;
+}
+
+pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline, int64_t life_ms,
+                int reply_fd)
+{
+    struct box_group group;
+    if (!group_take(limits->groups, &group)) {
+        struct plumbing none;
+        memset(&none, 0xff, sizeof none);
+        return refuse(reply_fd, &none, "make the control group of a box");
+    }
+    pid_t pid = spawn_in(limits, host_id, lifeline, life_ms, reply_fd, &group);
+    if (pid > 0) {
+        group_note(limits->groups, &group, pid);
+    } else {
+        group_drop(limits->groups, &group);
+    }
+    box_group_close(&group);
     return pid;
 }

@@ -15,6 +15,8 @@ def processes():
         if not name.isdigit():
             continue
         try:
+            if _stat(f"/proc/{name}").st_uid != posix.getuid():  # pid 1's: it cannot be looked into
+                continue
             fd = _open(f"/proc/{name}/stat", posix.O_RDONLY | posix.O_CLOEXEC)
         except OSError:  # it has ended
             continue

@@ -1,5 +1,5 @@
 """The interpreter's side of a box: reads cells from the control socket, runs them in one namespace, and sends what they
-print, show and raise. Between cells it runs shell commands (commands.py) and serves files (files.py).
+print, show and raise. Between cells it runs shell commands (commands.py).
 
 It shares its process with the user's code, so nothing here is a boundary and nothing that it sends is trusted: the
 gateway believes of it only that the box said so. What it has to be is hard to break by accident.
@@ -23,7 +23,8 @@ PACKET_BODY = 32768
 PACKET_MAX = 65536
 RESERVE = 1 << 21  # memory kept back, so that a cell can free some when earlier ones have left none
 MORE = 1
-REQUESTS = (b"R", b"B", b"G", b"P", b"L")  # code, a command, files
+REQUESTS = (b"R", b"B")  # code, a command
+NO_SHELL = 0  # as in frames.h
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
 FIONREAD = 0x541B
@@ -36,7 +37,7 @@ IDLE_MS = 20  # without a cell, after which what is late is made up for
 # Bound now, so that a cell that replaces one of these in its module does not take the driver along.
 _compile, _eval, _getpid, _exit = compile, eval, posix.getpid, posix._exit
 _readv, _read, _write = posix.readv, posix.read, posix.write
-_open, _close, _stat, _fstat, _listdir = posix.open, posix.close, posix.stat, posix.fstat, posix.listdir
+_open, _close, _stat, _listdir = posix.open, posix.close, posix.stat, posix.listdir
 _posix_spawn, _waitpid, _kill, _chdir, _fchdir = posix.posix_spawn, posix.waitpid, posix.kill, posix.chdir, posix.fchdir
 _ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
 _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr
@@ -64,7 +65,6 @@ class Control:
         self.buffer = memoryview(bytearray(PACKET_MAX))  # there also when memory is short
         self.nonce = b"\0" * 8
         self.running = False  # a cell runs: output is wanted, an interrupt means it
-        self.receiving = False  # the content of a file comes: likewise, but nothing is sent, whose answers this would take
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
         posix.register_at_fork(after_in_child=self.forget)
@@ -147,12 +147,12 @@ class Control:
             self.release()
 
     def raise_interrupt(self):
-        if self.interrupted and self.sending == 0 and (self.running or self.receiving):
+        if self.interrupted and self.sending == 0 and self.running:
             self.interrupted = False
             raise KeyboardInterrupt
 
     def on_interrupt(self, *_):
-        if not (self.running or self.receiving) or not self.is_mine():
+        if not self.running or not self.is_mine():
             return
         if self.sending:
             self.interrupted = True
@@ -170,7 +170,7 @@ class Control:
         return bytes(self.buffer[: self.patiently(_readv, [self.buffer], select.POLLIN)])
 
     def receive_request(self):
-        """The next request's kind, nonce and text: code, a command, or a path. None once the gateway is gone."""
+        """The next request's kind, nonce and text: code or a command. None once the gateway is gone."""
         parts, begun = [], None
         while True:
             packet = self.receive()
@@ -342,7 +342,6 @@ class Driver:
         self.count = 0
         self.loop = None
         self.commands = Commands(self.control)
-        self.files = Files(self.control)
         self.site = Site()
         self.lines = Lines()
         self.ast = None
@@ -417,7 +416,7 @@ class Driver:
         self.control.sending = 0
 
     def answer(self, kind, body):
-        """What a command or a file function has come to; an interrupt is too late for it."""
+        """What a command has come to; an interrupt is too late for it."""
         self.control.sending += 1
         self.control.send(kind, body)
         self.finish(b"\0")
@@ -431,22 +430,6 @@ class Driver:
             self.answer(*((b"Q", bytes((NO_SHELL,))) if status is None else (b"C", bytes((status,)))))
         except (KeyboardInterrupt, MemoryError):
             self.answer(b"C", bytes((INTERRUPTED,)))
-
-    def serve_file(self, kind, nonce, name):
-        self.begin(nonce)
-        control = self.control
-        try:
-            self.reset()
-            control.receiving, control.running = kind == b"P", kind != b"P"
-            refusal = self.files.serve(kind, nonce, name)
-        except (KeyboardInterrupt, MemoryError):
-            refusal = OTHER
-        control.sending += 1
-        control.receiving, control.running = False, True
-        if refusal is None:
-            self.finish(b"\0")
-        else:
-            self.answer(b"Q", bytes((refusal,)))
 
     def execute(self, nonce, code):
         self.count += 1
@@ -535,10 +518,8 @@ class Driver:
             kind, nonce, text = request
             if kind == b"R":
                 self.execute(nonce, text.decode("utf-8", "replace"))
-            elif kind == b"B":
-                self.execute_command(nonce, text)
             else:
-                self.serve_file(kind, nonce, text)
+                self.execute_command(nonce, text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,21 @@
+/* What of a configuration file differs from the one that is in force, and needs a restart: compared as it is written. */
+#ifndef SANDGATE_GATEWAY_CHANGES_H
+#define SANDGATE_GATEWAY_CHANGES_H
+
+#include "conf/conf.h"
+
+enum { CHANGES_MAX = 20, CHANGE_NAME_BYTES = 160 }; /* listed; more are counted */
+
+struct change {
+    char name[CHANGE_NAME_BYTES]; /* "server.listen", "upstreams[1].models" */
+    int line, column;             /* in the new file */
+};
+
+struct changes { /* all zero: none */
+    struct change changes[CHANGES_MAX];
+    size_t count;
+};
+
+void changes_find(const struct conf_node *before, const struct conf_node *now, struct changes *);
+
+#endif

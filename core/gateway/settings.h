@@ -1,0 +1,38 @@
+/* What may change while the gateway serves. Settings are counted by references and never changed once they are in force:
+ * others take their place. Whoever reads of them holds a reference: a request from its authentication to its end. */
+#ifndef SANDGATE_GATEWAY_SETTINGS_H
+#define SANDGATE_GATEWAY_SETTINGS_H
+
+#include "base/lock.h"
+#include "gateway/keys.h"
+
+#include <stdatomic.h>
+
+struct quotas;
+
+struct settings {
+    uint32_t magic;
+    atomic_uint refs;
+    struct arena *arena; /* all that it points to */
+    struct key_set keys;
+    struct quotas *quotas; /* whose the keys' quotas are; NULL: never in force */
+};
+
+struct settings *settings_new(void); /* empty, with one reference */
+struct settings *settings_ref(struct settings *);
+void settings_unref(struct settings *); /* any thread; NULL is fine */
+
+/* The settings in force. Any thread. */
+struct settings_place {
+    struct lock lock; /* of the pointer; for as long as it takes to count a reference */
+    struct settings *now;
+};
+void settings_place_init(struct settings_place *);
+struct settings *settings_take(struct settings_place *); /* a reference; NULL: none are in force */
+/* Puts them in force, with the quotas that their keys' names have or get. Those before are let go of. */
+void settings_put_in_force(struct settings_place *, struct settings *settings_take,
+                           struct quotas *);
+/* None any more. */
+void settings_place_clear(struct settings_place *);
+
+#endif

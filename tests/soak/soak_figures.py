@@ -1,0 +1,89 @@
+"""What a soak measures: the gateway's processes, those in boxes, memory, descriptors, mounts and control groups."""
+import os
+import pathlib
+
+FIELDS = ("seconds", "boxes", "in_boxes", "helpers", "gateway_kib", "gateway_fds", "helpers_kib", "helpers_fds", "mounts", "groups")
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it has ended meanwhile, or is another's
+        return ""
+
+
+def status_of(pid):
+    return dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":" in line)
+
+
+def parents():
+    """pid → parent of all processes but those that have ended."""
+    found = {}
+    for name in os.listdir("/proc"):
+        stat = read(f"/proc/{name}/stat") if name.isdigit() else ""
+        fields = stat.rpartition(")")[2].split()
+        if fields and fields[0] not in "ZX":
+            found[int(name)] = int(fields[1])
+    return found
+
+
+def below(pid):
+    """All processes that the process has started, and theirs."""
+    known, found, wave = parents(), [], [pid]
+    while wave:
+        wave = [child for child, parent in known.items() if parent in wave]
+        found += wave
+    return found
+
+
+def is_in_box(pid):
+    """Whether it is in a pid namespace below this one."""
+    return len(status_of(pid).get("NSpid", "").split()) > 1
+
+
+def is_first_of_box(pid):
+    numbers = status_of(pid).get("NSpid", "").split()
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def private_kib(pid):
+    return int((status_of(pid).get("RssAnon") or "0 kB").split()[0])
+
+
+def fds(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
+
+
+def groups(makers):
+    """Control groups whose names say that one of these processes made them, and those within."""
+    count = 0
+    for path, folders, _ in os.walk("/sys/fs/cgroup"):
+        parts = [part.split(".") for part in path.split("/") if part.startswith("sandgate-local.")]
+        count += bool(parts) and parts[0][2] in makers
+    return count
+
+
+MAKERS = set()  # all processes that have made boxes so far, as text
+
+
+def measure(gateway, seconds):
+    family = below(gateway)
+    MAKERS.update(str(pid) for pid in family if "local-broker" in read(f"/proc/{pid}/cmdline"))
+    in_boxes = [pid for pid in family if is_in_box(pid)]
+    helpers = [pid for pid in family if pid not in in_boxes]
+    return {"seconds": round(seconds), "boxes": sum(map(is_first_of_box, in_boxes)), "in_boxes": len(in_boxes),
+            "helpers": len(helpers), "gateway_kib": private_kib(gateway), "gateway_fds": fds(gateway),
+            "helpers_kib": sum(map(private_kib, helpers)), "helpers_fds": sum(map(fds, helpers)),
+            "mounts": len(read(f"/proc/{gateway}/mountinfo").splitlines()), "groups": groups(MAKERS)}
+
+
+def slope(samples, name):
+    """How fast a figure grows, per minute, by least squares."""
+    points = [(sample["seconds"] / 60, sample[name]) for sample in samples]
+    middle_x = sum(x for x, _ in points) / len(points)
+    middle_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - middle_x) ** 2 for x, _ in points)
+    return 0.0 if spread == 0 else sum((x - middle_x) * (y - middle_y) for x, y in points) / spread
