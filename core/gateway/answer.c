@@ -15,6 +15,9 @@ size_t answer_fields(struct request *r, struct http_answer_field *fields)
         fields[count++] = (struct http_answer_field){STR("access-control-allow-origin"), r->origin};
         fields[count++] = (struct http_answer_field){STR("vary"), STR("origin")};
     }
+    for (size_t i = 0; i < r->upstream_limits_count; i++) {
+        fields[count++] = r->upstream_limits[i];
+    }
     return count + limits_fields(r, fields + count);
 }
 

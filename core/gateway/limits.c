@@ -190,7 +190,7 @@ int limits_check_runs(struct request *r, struct sg_error *err)
 /* ---- what the client is told ---- */
 
 /* As OpenAI writes it: 120ms, 7s, 6m0s. */
-static const char *duration_text(int64_t us, struct arena *arena)
+const char *limits_duration_text(int64_t us, struct arena *arena)
 {
     long long seconds = (us + SECOND_US - 1) / SECOND_US;
     if (us < SECOND_US) {
@@ -201,7 +201,7 @@ static const char *duration_text(int64_t us, struct arena *arena)
 }
 
 /* As Anthropic writes it: the time, RFC 3339. */
-static const char *time_text(int64_t in_us, struct arena *arena)
+const char *limits_time_text(int64_t in_us, struct arena *arena)
 {
     time_t at = (time_t)((clock_unix_ms() * 1000 + in_us + SECOND_US - 1) / SECOND_US);
     struct tm parts;
@@ -219,8 +219,8 @@ size_t limits_fields(struct request *r, struct http_answer_field *fields)
         r->route.surface_name != NULL && strcmp(r->route.surface_name, "messages") == 0;
     const char *limit = arena_printf(r->arena, "%lld", (long long)r->rate.limit);
     const char *left = arena_printf(r->arena, "%lld", (long long)r->rate.remaining);
-    const char *reset = is_anthropic ? time_text(r->rate.full_us, r->arena)
-                                     : duration_text(r->rate.full_us, r->arena);
+    const char *reset = is_anthropic ? limits_time_text(r->rate.full_us, r->arena)
+                                     : limits_duration_text(r->rate.full_us, r->arena);
     struct str names[3] = {STR("x-ratelimit-limit-requests"), STR("x-ratelimit-remaining-requests"),
                            STR("x-ratelimit-reset-requests")};
     if (is_anthropic) {

@@ -116,6 +116,9 @@ static int turn_call(struct request *r, struct turns *turns, struct upstream_cal
 {
     struct reading reading = {.call = call};
     int rc = alive_wait(r, head_wait, &reading, err);
+    if (rc == 0) {
+        upstream_limits_keep(call);
+    }
     if (rc == 0 && (call->status < 200 || call->status > 299)) {
         rc = upstream_call_failed(call, err);
     }

@@ -97,7 +97,7 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
-    if (r->route.counted != NULL) {
+    if (r->route.counts_here || (r->route.counted != NULL && r->spoken != NULL)) {
         return count_serve(r, err);
     }
     bool intercepted = false;

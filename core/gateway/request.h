@@ -36,6 +36,7 @@ struct route {
     const char *surface_name;      /* "chat", "responses", "messages", or NULL */
     const struct surface *surface; /* how an intercepted request is spoken; NULL: relayed only */
     const struct surface *counted; /* whose requests' tokens are counted here; NULL: none */
+    bool counts_here;              /* … also where nothing has to be translated */
     const char *path;              /* towards the upstream: without /v1, in the arena */
     const char *object_id;         /* of a response; in the arena */
 };
@@ -113,7 +114,9 @@ struct request {
     int64_t spoke_ms;     /* when the streaming client was last written to */
     struct repeat *repeats; /* calls that were run, and what they gave */
 
-    struct str retry_after;          /* of an upstream that refused */
+    struct str retry_after;                    /* of an upstream that refused */
+    struct http_answer_field *upstream_limits; /* of its rates, as the client's API has them */
+    size_t upstream_limits_count;
     char cause[ERROR_MESSAGE_BYTES]; /* what the client is not told, for the access log */
     struct sg_error failure;         /* for the access log */
 };
@@ -169,6 +172,9 @@ void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
 size_t limits_fields(struct request *, struct http_answer_field *);
+/* When something will be, in so many microseconds, as OpenAI's fields tell it (6m0s) and as Anthropic's do (RFC 3339). */
+const char *limits_duration_text(int64_t in_us, struct arena *);
+const char *limits_time_text(int64_t in_us, struct arena *);
 /* Do ours stand in the place of this field of an upstream? */
 bool limits_replace_field(const struct request *, struct str name);
 
@@ -270,6 +276,7 @@ int answer_json(struct request *, int status, struct str body, struct sg_error *
 int answer_preflight(struct request *, struct sg_error *err);
 int answer_begin_stream(struct request *, struct sg_error *err);
 size_t answer_fields(struct request *, struct http_answer_field *fields);
-#define ANSWER_FIELDS_MAX 12
+#define ANSWER_LIMITS_MAX 18
+#define ANSWER_FIELDS_MAX (12 + ANSWER_LIMITS_MAX)
 
 #endif

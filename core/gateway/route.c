@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "translate/translate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Relayed paths, without the optional /v1. Each stands here by itself: vendors put objects that they keep beside those
@@ -47,8 +48,10 @@ static bool find_relayed(struct request *r, struct str path)
             r->route.kind = ROUTE_RELAY;
             r->route.allow = "POST";
             r->route.surface_name = relayed[i].surface_name;
-            r->route.counted =
-                str_is(path, "/messages/count_tokens") ? surface_named("messages") : NULL;
+            r->route.counts_here = str_is(path, "/messages/count_tokens");
+            r->route.counted = r->route.counts_here || str_is(path, "/responses/input_tokens")
+                                   ? surface_named(relayed[i].surface_name)
+                                   : NULL;
             return true;
         }
     }
@@ -163,12 +166,21 @@ bool upstream_serves(const struct upstream *upstream, struct str model)
     return false;
 }
 
+/* Of the APIs that requests are translated to Messages alone counts tokens, at servers; plugins answer turns. */
+static bool can_be_asked(const struct request *r, const struct upstream *upstream,
+                         const struct surface *surface)
+{
+    return r->route.surface != NULL || (r->route.counted != NULL && upstream->instance == NULL &&
+                                        strcmp(surface->name, "messages") == 0);
+}
+
 /* The API in which the upstream can be asked what the client asks in its own; NULL: none. */
 static const struct surface *surface_between(const struct request *r,
                                              const struct upstream *upstream)
 {
-    for (size_t i = 0; r->route.surface != NULL && surfaces[i] != NULL; i++) {
-        if (upstream_speaks(upstream, surfaces[i]->name) &&
+    for (size_t i = 0; surfaces[i] != NULL; i++) {
+        if (can_be_asked(r, upstream, surfaces[i]) &&
+            upstream_speaks(upstream, surfaces[i]->name) &&
             translation_exists(r->route.surface_name, surfaces[i]->name)) {
             return surfaces[i];
         }
@@ -205,6 +217,27 @@ static const struct upstream *find_among(struct request *r,
     return NULL;
 }
 
+static bool is_served(const struct request *r)
+{
+    const struct config *config = r->gateway->config;
+    for (size_t i = 0; i < config->upstreams_count; i++) {
+        if (upstream_serves(&config->upstreams[i], r->model)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int cannot_count(const struct request *r, struct sg_error *err)
+{
+    (void)error_set_param(err, SG_E_NOT_FOUND, "model",
+                          "The tokens of a request to '%.*s' cannot be counted: the API of this "
+                          "model's server has nothing for it.",
+                          (int)utf8_cut(r->model, 128), r->model.data);
+    snprintf(err->reason, sizeof err->reason, "tokens_not_counted");
+    return err->code;
+}
+
 static void put_name(struct buf *names, const char *name)
 {
     (void)buf_printf(names, "%s%s", names->len > 0 ? ", " : "", name); /* a long list is cut */
@@ -230,6 +263,9 @@ static void put_models(const struct request *r, const struct upstream *upstream,
 static int unknown_model(struct request *r, struct sg_error *err)
 {
     const struct config *config = r->gateway->config;
+    if (r->route.counted != NULL && key_allows_model(r->key, r->model) && is_served(r)) {
+        return cannot_count(r, err);
+    }
     struct buf names = {.max = 700};
     for (size_t i = 0; i < config->upstreams_count; i++) {
         const struct upstream *upstream = &config->upstreams[i];

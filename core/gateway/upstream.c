@@ -186,7 +186,8 @@ static const char *url_up(struct request *r)
     const char *host = strstr(base, "://") + 3;
     const char *version = strchr(host, '/') == NULL ? "/v1" : "";
     if (r->spoken != NULL) {
-        return arena_printf(r->arena, "%s%s%s", base, version, r->spoken->path);
+        return arena_printf(r->arena, "%s%s%s%s", base, version, r->spoken->path,
+                            r->route.counted != NULL ? "/count_tokens" : "");
     }
     const struct http_head *head = http_request_head(r->exchange);
     return arena_printf(r->arena, "%s%s%s%s%.*s", base, version, r->route.path,
@@ -583,6 +584,7 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     error_set(err, code, "The model server answered with status %d.", call->status);
     read_error_body(r, buf_str(&body), err);
     buf_clear(&body);
+    translated_failed(call, err);
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
     keep_retry_after(call);

@@ -47,6 +47,8 @@ void translated_head(struct upstream_call *);
 int translated_read(struct upstream_call *,
                     int (*read)(struct upstream_call *, struct str *, struct sg_error *),
                     struct str *ret_piece, struct sg_error *err);
+/* An error of the upstream's, where it is one of another API: its field becomes the client's. */
+void translated_failed(const struct upstream_call *, struct sg_error *err);
 void translated_end(struct upstream_call *);
 
 /* Ends it wherever it is; a call that was not begun is fine. */
@@ -60,6 +62,9 @@ int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
 
 /* Is this a header of the client that no upstream gets, whatever the configuration says? */
 bool field_never_goes_up(struct str name);
+
+/* upstream_limits.c: what it says of its rate limits goes with the client's answer. */
+void upstream_limits_keep(const struct upstream_call *);
 
 struct str upstream_field(const struct upstream_call *, const char *name);
 

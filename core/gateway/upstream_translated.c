@@ -13,7 +13,8 @@ int translated_begin(struct upstream_call *call, struct str *body, struct sg_err
     struct translation_options options = {.from = r->route.surface_name,
                                           .to = r->spoken->name,
                                           .id = arena_printf(r->arena, "%s%u", r->id + 4, r->turns),
-                                          .drop = r->upstream->drop_params};
+                                          .drop = r->upstream->drop_params,
+                                          .counts = r->route.counted != NULL};
     call->translation = translation_new(&options);
     call->translated.max = LIMIT_BODY_BYTES;
     call->answer.max = 4 * LIMIT_BODY_BYTES; /* responses say a text four times at its end */
@@ -29,7 +30,8 @@ int translated_begin(struct upstream_call *call, struct str *body, struct sg_err
 /* Refusals are read as they are: all APIs' errors are understood. */
 void translated_head(struct upstream_call *call)
 {
-    if (call->translation == NULL || call->status < 200 || call->status > 299) {
+    bool is_count = call->request->route.counted != NULL; /* count.c reads it */
+    if (call->translation == NULL || is_count || call->status < 200 || call->status > 299) {
         return;
     }
     translation_answer_begin(call->translation, call->is_stream);
@@ -51,11 +53,13 @@ static int kept_hold(struct upstream_call *call, struct sg_error *err)
 static int piece_take(struct upstream_call *call, struct str piece, struct buf *out,
                       struct sg_error *err)
 {
-    if (piece.len > 0) {
-        return translation_answer_feed(call->translation, piece, out, err);
+    call->answer_ended = piece.len == 0;
+    int rc = piece.len > 0 ? translation_answer_feed(call->translation, piece, out, err)
+                           : translation_answer_end(call->translation, out, err);
+    if (rc != 0) {
+        translated_failed(call, err);
     }
-    call->answer_ended = true;
-    return translation_answer_end(call->translation, out, err);
+    return rc;
 }
 
 /* What was said before a failure is the client's first: only what it has seen nothing of is tried again. */
@@ -95,6 +99,13 @@ int translated_read(struct upstream_call *call,
     }
     *ret_piece = buf_str(out);
     return 0;
+}
+
+void translated_failed(const struct upstream_call *call, struct sg_error *err)
+{
+    if (call->translation != NULL) {
+        translation_error(call->translation, err);
+    }
 }
 
 void translated_end(struct upstream_call *call)

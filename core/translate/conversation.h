@@ -105,6 +105,7 @@ struct option {
 struct conversation {
     struct str model;
     bool stream;
+    bool is_counted; /* nothing is to be said to it: its tokens are counted */
     struct message *messages;
     size_t messages_count;
     struct function *functions;

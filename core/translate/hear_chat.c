@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256 };
+enum { CALLS_MAX = 128, NAME_BYTES_MAX = 256, CITATIONS_MAX = 1000 };
 #define OLD_CALL INT64_MAX /* the number of a call in the older form: no other has it */
 
 struct heard_call {
@@ -29,6 +29,7 @@ struct hearing {
     struct heard_call calls[CALLS_MAX];
     size_t calls_count;
     size_t kept; /* of ids and names */
+    size_t characters, citations;
     enum said_stop stop;
     struct said_usage usage;
 };
@@ -84,7 +85,29 @@ static int text_say(struct hearing *h, enum said_kind kind, struct str text, str
         return SG_OK;
     }
     h->has_text = true;
+    h->characters += kind == SAID_TEXT ? said_characters(text) : 0;
     return say(h, &(struct said){.kind = kind, .text = text, .logprobs = logprobs}, err);
+}
+
+/* The texts of an array of parts. They are said at once: said one by one, small parts make an event each. */
+static struct str parts_text(struct arena *scratch, struct json_value array)
+{
+    char *all = check_alloc(arena_alloc(scratch, array.raw.len)); /* no text is longer decoded */
+    size_t len = 0;
+    struct json_walk walk = json_walk_of(array);
+    struct json_value value;
+    while (json_walk_element(&walk, &value)) {
+        struct json_member *members;
+        size_t count;
+        struct sg_error ignored = {0};
+        if (value.type == JSON_OBJECT &&
+            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
+            struct str text = json_find_text(members, count, "text", scratch);
+            len += text.len;
+            memcpy(all + len - text.len, text.len > 0 ? text.data : "", text.len);
+        }
+    }
+    return (struct str){all, len};
 }
 
 /* A string, or parts with a text each. */
@@ -97,23 +120,9 @@ static int text_take(struct hearing *h, struct arena *scratch, enum said_kind ki
     if (member->value.type == JSON_STRING) {
         return text_say(h, kind, json_text_of(member->value, scratch), logprobs, err);
     }
-    if (member->value.type != JSON_ARRAY) {
-        return SG_OK;
-    }
-    struct json_walk walk = json_walk_of(member->value);
-    struct json_value value;
-    int code = SG_OK;
-    while (code == SG_OK && json_walk_element(&walk, &value)) {
-        struct json_member *members;
-        size_t count;
-        struct sg_error ignored = {0};
-        if (value.type == JSON_OBJECT &&
-            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
-            code = text_say(h, kind, json_find_text(members, count, "text", scratch),
-                            (struct str){0}, err);
-        }
-    }
-    return code;
+    return member->value.type == JSON_ARRAY
+               ? text_say(h, kind, parts_text(scratch, member->value), logprobs, err)
+               : SG_OK;
 }
 
 /* ---- calls ---- */
@@ -183,18 +192,24 @@ static int calls_tell(struct hearing *h, size_t count, struct sg_error *err)
 
 /* Id and name may come late, and a name in pieces; some servers say all of it in every piece. Once arguments have come
  * both are whole. */
-static void call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece)
+static int call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece,
+                     struct sg_error *err)
 {
     size_t len = call->name.len + piece->name.len;
     if (call->is_told) {
-        return;
+        return SG_OK;
     }
     call->is_custom = call->is_custom || piece->is_custom;
     if (call->id.len == 0 && piece->id.len > 0) {
         call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
         h->kept += piece->id.len;
     }
-    if (piece->name.len > 0 && len <= NAME_BYTES_MAX && !str_eq(call->name, piece->name)) {
+    if (piece->name.len > 0 && !str_eq(call->name, piece->name)) {
+        if (len > NAME_BYTES_MAX) { /* cut, it could be that of another tool */
+            return error_set(err, SG_E_UNAVAILABLE,
+                             "The upstream calls a tool by a name of more than %d bytes",
+                             NAME_BYTES_MAX);
+        }
         char *name = check_alloc(arena_alloc(h->arena, len));
         if (call->name.len > 0) {
             memcpy(name, call->name.data, call->name.len);
@@ -203,6 +218,7 @@ static void call_grow(struct hearing *h, struct heard_call *call, const struct p
         call->name = (struct str){name, len};
         h->kept += len;
     }
+    return SG_OK;
 }
 
 /* Text; or an object, which is the whole. */
@@ -229,7 +245,7 @@ static bool index_read(struct arena *scratch, const struct json_member *members,
                        int64_t *ret)
 {
     int64_t index = -1;
-    said_count_read(scratch, members, count, "index", &index);
+    said_number_read(scratch, members, count, "index", &index);
     if (index >= 0) {
         *ret = index;
     }
@@ -272,8 +288,8 @@ static int piece_take(struct hearing *h, struct arena *scratch, const struct pie
         h->calls[h->calls_count++] =
             (struct heard_call){.has_index = piece->has_index, .index = piece->index};
     }
-    call_grow(h, &h->calls[call], piece);
-    return arguments_say(h, scratch, call, piece->arguments, err);
+    int code = call_grow(h, &h->calls[call], piece, err);
+    return code == SG_OK ? arguments_say(h, scratch, call, piece->arguments, err) : code;
 }
 
 static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,
@@ -328,6 +344,57 @@ static int calls_take(struct hearing *h, struct arena *scratch, const struct jso
     return code;
 }
 
+/* ---- citations ---- */
+
+/* {"type": "url_citation", "url_citation": {"url", "title", "start_index", "end_index"}}, or all in one object. Without a
+ * place it is at all that was said so far. */
+static int citation_take(struct hearing *h, struct arena *scratch, struct json_value value,
+                         struct sg_error *err)
+{
+    struct json_member *members, *inner;
+    size_t count, inner_count;
+    struct sg_error ignored = {0};
+    int64_t start = 0, end = -1;
+    if (value.type != JSON_OBJECT ||
+        json_members(value, "an annotation", scratch, &members, &count, &ignored) != SG_OK) {
+        return SG_OK;
+    }
+    const struct json_member *nested = json_find_type(members, count, "url_citation", JSON_OBJECT);
+    if (nested != NULL && json_members(nested->value, "an annotation", scratch, &inner,
+                                       &inner_count, &ignored) == SG_OK) {
+        members = inner;
+        count = inner_count;
+    }
+    struct said said = {.kind = SAID_CITATION,
+                        .url = json_find_text(members, count, "url", scratch),
+                        .title = json_find_text(members, count, "title", scratch)};
+    said_count_read(scratch, members, count, "start_index", &start);
+    said_count_read(scratch, members, count, "end_index", &end);
+    bool is_placed = start <= end;
+    said.start = is_placed ? (size_t)start : 0;
+    said.end = is_placed ? (size_t)end : h->characters;
+    if (said.url.len == 0 || h->citations == CITATIONS_MAX) {
+        return SG_OK;
+    }
+    h->citations++;
+    return say(h, &said, err);
+}
+
+static int citations_take(struct hearing *h, struct arena *scratch, const struct json_member *list,
+                          struct sg_error *err)
+{
+    struct json_value value;
+    int code = SG_OK;
+    if (list == NULL || list->value.type != JSON_ARRAY) {
+        return SG_OK;
+    }
+    struct json_walk walk = json_walk_of(list->value);
+    while (code == SG_OK && json_walk_element(&walk, &value)) {
+        code = citation_take(h, scratch, value, err);
+    }
+    return code;
+}
+
 /* ---- an answer, or a piece of one ---- */
 
 static int delta_take(struct hearing *h, struct arena *scratch, struct json_value delta,
@@ -354,6 +421,9 @@ static int delta_take(struct hearing *h, struct arena *scratch, struct json_valu
     if (code == SG_OK) {
         code = text_take(h, scratch, SAID_REFUSAL, json_find(members, count, "refusal"),
                          (struct str){0}, err);
+    }
+    if (code == SG_OK) {
+        code = citations_take(h, scratch, json_find(members, count, "annotations"), err);
     }
     if (code == SG_OK) {
         code = calls_take(h, scratch, json_find(members, count, "tool_calls"), is_whole, err);

@@ -7,15 +7,22 @@
 
 #include <stdio.h>
 
-enum { BLOCKS_MAX = 4096 };
+enum { BLOCKS_MAX = 4096, CITATIONS_MAX = 1000 };
 
 enum heard_kind { HEARD_TEXT, HEARD_THINKING, HEARD_CALL, HEARD_OTHER };
+
+struct heard_citation {
+    struct str url, title;
+    struct heard_citation *next;
+};
 
 struct heard_block {
     enum heard_kind kind;
     int64_t index; /* the upstream's */
     size_t call;
-    bool has_input;   /* some has come in pieces */
+    size_t start;                     /* of a text, in characters of the answer */
+    struct heard_citation *citations; /* the newest first, until their text is whole */
+    bool has_input;                   /* some has come in pieces */
     struct str input; /* that came with the block's start: told at its end, unless pieces come */
 };
 
@@ -26,7 +33,8 @@ struct hearing {
     bool has_begun, is_over, has_reason;
     struct heard_block *blocks;
     size_t count, room, calls;
-    size_t kept; /* of inputs that wait for their block's end */
+    size_t kept; /* of inputs and citations that wait for their block's end */
+    size_t characters, citations;
     enum said_stop stop;
     struct str stop_sequence;
     struct said_usage usage;
@@ -44,9 +52,9 @@ static int say(const struct hearing *h, const struct said *said, struct sg_error
     return h->to.say(h->to.context, said, err);
 }
 
-static int text_say(const struct hearing *h, enum said_kind kind, struct str text,
-                    struct sg_error *err)
+static int text_say(struct hearing *h, enum said_kind kind, struct str text, struct sg_error *err)
 {
+    h->characters += kind == SAID_TEXT ? said_characters(text) : 0;
     return text.len == 0 ? SG_OK : say(h, &(struct said){.kind = kind, .text = text}, err);
 }
 
@@ -131,6 +139,73 @@ static void input_keep(struct hearing *h, struct heard_block *block,
     h->kept += text.len;
 }
 
+/* ---- citations: a text is what they are at, and may come behind them ---- */
+
+static struct str text_kept(struct hearing *h, struct str text)
+{
+    h->kept += text.len;
+    return (struct str){check_alloc(arena_copy(h->arena, text)), text.len};
+}
+
+/* Of a page alone: no other API has citations of documents, and none can ask for them. */
+static void citation_keep(struct hearing *h, struct heard_block *block, struct json_value value,
+                          struct arena *scratch)
+{
+    struct json_member *members;
+    size_t count;
+    struct sg_error ignored = {0};
+    if (h->citations == CITATIONS_MAX || value.type != JSON_OBJECT ||
+        json_members(value, "a citation", scratch, &members, &count, &ignored) != SG_OK) {
+        return;
+    }
+    struct str url = json_find_text(members, count, "url", scratch);
+    if (url.len == 0) {
+        return;
+    }
+    struct heard_citation *citation = arena_get(h->arena, sizeof *citation);
+    *citation = (struct heard_citation){
+        text_kept(h, url), text_kept(h, json_find_text(members, count, "title", scratch)),
+        block->citations};
+    block->citations = citation;
+    h->citations++;
+    h->kept += sizeof *citation;
+}
+
+static void citations_keep(struct hearing *h, struct heard_block *block,
+                           const struct json_member *list, struct arena *scratch)
+{
+    struct json_value value;
+    if (list == NULL || list->value.type != JSON_ARRAY) {
+        return;
+    }
+    struct json_walk walk = json_walk_of(list->value);
+    while (json_walk_element(&walk, &value)) {
+        citation_keep(h, block, value, scratch);
+    }
+}
+
+/* In the order in which they came. */
+static int citations_say(struct hearing *h, struct heard_block *block, struct sg_error *err)
+{
+    struct heard_citation *first = NULL, *next;
+    int code = SG_OK;
+    for (struct heard_citation *one = block->citations; one != NULL; one = next) {
+        next = one->next;
+        one->next = first;
+        first = one;
+    }
+    block->citations = NULL;
+    for (; code == SG_OK && first != NULL; first = first->next) {
+        struct said said = {.kind = SAID_CITATION,
+                            .url = first->url,
+                            .title = first->title,
+                            .start = block->start,
+                            .end = h->characters};
+        code = say(h, &said, err);
+    }
+    return code;
+}
+
 /* A block begins, or is there as a whole. */
 static int block_take(struct hearing *h, struct json_value value, struct arena *scratch,
                       struct sg_error *err)
@@ -144,7 +219,9 @@ static int block_take(struct hearing *h, struct json_value value, struct arena *
     }
     struct str type = json_find_text(members, count, "type", scratch);
     if (str_is(type, "text")) {
-        (void)block_add(h, HEARD_TEXT);
+        struct heard_block *block = block_add(h, HEARD_TEXT);
+        block->start = h->characters;
+        citations_keep(h, block, json_find(members, count, "citations"), scratch);
         return text_say(h, SAID_TEXT, json_find_text(members, count, "text", scratch), err);
     }
     if (str_is(type, "thinking")) {
@@ -168,7 +245,7 @@ static struct heard_block *block_of(struct hearing *h, const struct json_text *e
                                     struct arena *scratch)
 {
     int64_t index = -1;
-    said_count_read(scratch, event->members, event->count, "index", &index);
+    said_number_read(scratch, event->members, event->count, "index", &index);
     for (size_t i = h->count; i > 0; i--) {
         if (index < 0 || h->blocks[i - 1].index == index) {
             return &h->blocks[i - 1];
@@ -194,6 +271,10 @@ static int delta_take(struct hearing *h, const struct json_text *event, struct a
     struct str type = json_find_text(members, count, "type", scratch);
     if (str_is(type, "text_delta") && block->kind == HEARD_TEXT) {
         return text_say(h, SAID_TEXT, json_find_text(members, count, "text", scratch), err);
+    }
+    const struct json_member *citation = json_find(members, count, "citation");
+    if (str_is(type, "citations_delta") && block->kind == HEARD_TEXT && citation != NULL) {
+        citation_keep(h, block, citation->value, scratch);
     }
     if (str_is(type, "thinking_delta") && block->kind == HEARD_THINKING) {
         return text_say(h, SAID_REASONING, json_find_text(members, count, "thinking", scratch),
@@ -249,8 +330,9 @@ static int end_say(struct hearing *h, struct sg_error *err)
 {
     int code = SG_OK;
     for (size_t i = 0; code == SG_OK && i < h->count; i++) {
-        const struct heard_block *block = &h->blocks[i];
-        if (block->kind == HEARD_CALL && !block->has_input) {
+        struct heard_block *block = &h->blocks[i];
+        code = citations_say(h, block, err); /* of a block that had no end */
+        if (code == SG_OK && block->kind == HEARD_CALL && !block->has_input) {
             code = input_say(h, block, block->input, err);
         }
     }
@@ -282,7 +364,7 @@ static int start_take(struct hearing *h, const struct json_text *event, struct a
     size_t before = h->count;
     int code = block == NULL ? SG_OK : block_take(h, block->value, scratch, err);
     if (h->count > before) {
-        said_count_read(scratch, event->members, event->count, "index", &h->blocks[before].index);
+        said_number_read(scratch, event->members, event->count, "index", &h->blocks[before].index);
     }
     return code;
 }
@@ -308,6 +390,10 @@ static int event_take(struct hearing *h, const struct json_text *event, struct a
     if (code == SG_OK && str_is(type, "content_block_delta")) {
         return delta_take(h, event, scratch, err);
     }
+    struct heard_block *block = block_of(h, event, scratch);
+    if (code == SG_OK && str_is(type, "content_block_stop") && block != NULL) {
+        return citations_say(h, block, err);
+    }
     if (code == SG_OK && str_is(type, "message_delta")) {
         stop_take(h, members, count, scratch);
         usage_take(h, scratch, json_find(event->members, event->count, "usage"));
@@ -329,6 +415,7 @@ static int whole_take(struct hearing *h, const struct json_text *text, struct ar
     struct json_value block;
     while (code == SG_OK && json_walk_element(&walk, &block)) {
         code = block_take(h, block, scratch, err);
+        code = code == SG_OK ? citations_say(h, &h->blocks[h->count - 1], err) : code;
     }
     stop_take(h, text->members, text->count, scratch);
     return code == SG_OK ? end_say(h, err) : code;

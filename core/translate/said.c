@@ -1,6 +1,7 @@
 /* What those that hear share. */
 #include "translate/said.h"
 
+#include "base/utf8.h"
 #include "surface/reported.h"
 
 /* Some servers write numbers as text. */
@@ -14,8 +15,8 @@ static struct json_value number_in(struct json_value string, struct arena *arena
     return (struct json_value){is_number ? JSON_NUMBER : JSON_NULL, text};
 }
 
-void said_count_read(struct arena *arena, const struct json_member *members, size_t count,
-                     const char *name, int64_t *ret)
+void said_number_read(struct arena *arena, const struct json_member *members, size_t count,
+                      const char *name, int64_t *ret)
 {
     const struct json_member *member = json_find(members, count, name);
     int64_t number;
@@ -27,6 +28,27 @@ void said_count_read(struct arena *arena, const struct json_member *members, siz
     if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
         *ret = number;
     }
+}
+
+/* One that is too large to be added to others is no count. */
+void said_count_read(struct arena *arena, const struct json_member *members, size_t count,
+                     const char *name, int64_t *ret)
+{
+    int64_t number = -1;
+    said_number_read(arena, members, count, name, &number);
+    if (number >= 0 && number <= INT64_MAX / 8) {
+        *ret = number;
+    }
+}
+
+size_t said_characters(struct str text)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < text.len; count++) {
+        size_t len = utf8_length(text.data + at, text.len - at);
+        at += len == 0 ? 1 : len;
+    }
+    return count;
 }
 
 int said_scan(struct str json, struct arena *arena, struct json_text *ret, struct sg_error *err)

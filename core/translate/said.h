@@ -13,6 +13,7 @@ enum said_kind {
     SAID_TEXT,  /* text, as are the next two; `logprobs`: its elements, raw, or empty */
     SAID_REFUSAL,
     SAID_REASONING,
+    SAID_CITATION,  /* of a page, behind the text that it is at: `url`, title, `start`, `end` */
     SAID_SEAL,      /* what proves the reasoning before it */
     SAID_CALL,      /* a call begins: `call`, id, name */
     SAID_ARGUMENTS, /* … goes on: `call`, text */
@@ -32,6 +33,8 @@ struct said {
     struct str logprobs;
     size_t call; /* its number within the answer, from 0 on */
     struct str id, name, model;
+    struct str url, title;
+    size_t start, end; /* characters of the answer's whole text */
     bool is_custom;
     enum said_stop stop;
     struct str stop_sequence;
@@ -62,7 +65,12 @@ extern const struct hearer_ops hear_chat, hear_messages;
 /* An answer, or an event of one, which is an object; UNAVAILABLE with the cause where it is none. */
 int said_scan(struct str json, struct arena *, struct json_text *ret, struct sg_error *err);
 
-/* Into *ret the count of that name, where there is one. */
+/* How many characters there are; a byte that is in none is one. */
+size_t said_characters(struct str text);
+
+/* Into *ret the number of that name, where there is one that is not negative; and likewise one that counts tokens. */
+void said_number_read(struct arena *, const struct json_member *, size_t count, const char *name,
+                      int64_t *ret);
 void said_count_read(struct arena *, const struct json_member *, size_t count, const char *name,
                      int64_t *ret);
 

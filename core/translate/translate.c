@@ -8,7 +8,11 @@
 #include "translate/said.h"
 #include "translate/writing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+/* What an upstream's error may speak of beside options: messages, what the system says, tools, the choice among them, the model. */
+enum { THINGS = 5 };
 
 /* What each API can: read a request, write one, hear an answer, say one. */
 static const struct api {
@@ -16,18 +20,39 @@ static const struct api {
     int (*read)(struct reading *, const struct json_text *, struct sg_error *);
     int (*write)(const struct reading *, const struct conversation *, struct buf *,
                  struct sg_error *);
+    const char *(*field)(enum option_kind);
     const struct hearer_ops *hearer;
     const struct voice_ops *voice;
+    const char *things[THINGS]; /* its fields for them */
 } apis[] = {
-    {"chat", read_chat, write_chat, &hear_chat, &voice_chat},
-    {"messages", read_messages, write_messages, &hear_messages, &voice_messages},
-    {"responses", read_responses, NULL, NULL, &voice_responses},
+    {"chat",
+     read_chat,
+     write_chat,
+     write_chat_field,
+     &hear_chat,
+     &voice_chat,
+     {"messages", "messages", "tools", "tool_choice", "model"}},
+    {"messages",
+     read_messages,
+     write_messages,
+     write_messages_field,
+     &hear_messages,
+     &voice_messages,
+     {"messages", "system", "tools", "tool_choice", "model"}},
+    {"responses",
+     read_responses,
+     NULL,
+     NULL,
+     NULL,
+     &voice_responses,
+     {"input", "instructions", "tools", "tool_choice", "model"}},
 };
 
 struct translation {
     struct translation_options options;
     const struct api *from, *to;
     struct arena *arena;
+    const char *option_paths[OPTION_KINDS]; /* where the client said them; NULL: it did not */
     bool is_stream;
     void *hearer, *voice;
     struct turn_stream stream;
@@ -83,13 +108,17 @@ int translation_request(struct translation *t, struct str body, struct buf *out,
                         struct sg_error *err)
 {
     struct arena *scratch = arena_new(0);
-    struct conversation conversation = {0};
+    struct conversation conversation = {.is_counted = t->options.counts};
     struct reading reading = {.arena = scratch, .to = &conversation, .drop = t->options.drop};
     struct json_text text;
     int code = json_scan(body, scratch, &text, err);
     CHECK(code != SG_OK || text.root.type == JSON_OBJECT); /* our own surface wrote it */
     code = code == SG_OK ? t->from->read(&reading, &text, err) : code;
     code = code == SG_OK ? t->to->write(&reading, &conversation, out, err) : code;
+    for (int i = 0; i < OPTION_KINDS; i++) {
+        const struct option *option = &conversation.options[i];
+        t->option_paths[i] = option->is_said ? arena_printf(t->arena, "%s", option->path) : NULL;
+    }
     arena_free(scratch);
     if (code == SG_OK && out->overflow) {
         code = error_set(err, SG_E_LIMIT,
@@ -97,6 +126,35 @@ int translation_request(struct translation *t, struct str body, struct buf *out,
                          LIMIT_BODY_BYTES / MIB);
     }
     return code;
+}
+
+/* Is the path the field, or within it? */
+static bool is_within(const char *path, const char *field)
+{
+    size_t len = field == NULL ? 0 : strlen(field);
+    return len > 0 && strncmp(path, field, len) == 0 && strchr(".[", path[len]) != NULL;
+}
+
+/* The places of messages and tools differ between the two requests: of those the field alone is told. */
+static const char *client_field(const struct translation *t, const char *path)
+{
+    for (int i = 0; i < OPTION_KINDS; i++) {
+        if (t->option_paths[i] != NULL && is_within(path, t->to->field((enum option_kind)i))) {
+            return t->option_paths[i];
+        }
+    }
+    for (size_t i = 0; i < THINGS; i++) {
+        if (is_within(path, t->to->things[i])) {
+            return t->from->things[i];
+        }
+    }
+    return "";
+}
+
+void translation_error(const struct translation *t, struct sg_error *err)
+{
+    const char *field = client_field(t, err->param);
+    (void)snprintf(err->param, sizeof err->param, "%s", field); /* paths are short */
 }
 
 /* ---- the answer ---- */

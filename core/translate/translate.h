@@ -12,8 +12,9 @@
 struct translation;
 
 struct translation_options {
-    const char *from, *to;   /* names of surfaces: the client's, the upstream's */
-    const char *id;          /* text for ids that we mint, unique to the answer */
+    const char *from, *to; /* names of surfaces: the client's, the upstream's */
+    const char *id;        /* text for ids that we mint, unique to the answer */
+    bool counts; /* it asks for the count of its tokens: what bears on no tokens is left out */
     const char *const *drop; /* fields of the client's that are let go, ended by NULL; NULL: none */
 };
 
@@ -27,6 +28,9 @@ void translation_free(struct translation *);
 /* The request in the other form. INVALID, with the field as param, where something of it cannot be carried. */
 int translation_request(struct translation *, struct str body, struct buf *out,
                         struct sg_error *err);
+
+/* An error that the upstream reports names its own fields: `param` becomes the client's field for it, or is left out. */
+void translation_error(const struct translation *, struct sg_error *err);
 
 /* The upstream's 2xx answer begins; `is_stream` by its content type. */
 void translation_answer_begin(struct translation *, bool is_stream);

@@ -17,7 +17,8 @@ struct voice {
     const char *id;
     bool as_stream, role_given;
     struct str model;
-    struct buf text, refusal, reasoning, logprobs; /* of a whole answer, as are the calls' */
+    struct buf text, refusal, reasoning, logprobs,
+        annotations; /* of a whole answer, as are the calls' */
     struct voice_call *calls[CALLS_MAX];
     size_t calls_count;
 };
@@ -36,6 +37,7 @@ static void voice_close(void *voice)
     buf_clear(&v->refusal);
     buf_clear(&v->reasoning);
     buf_clear(&v->logprobs);
+    buf_clear(&v->annotations);
     for (size_t i = 0; i < v->calls_count; i++) {
         buf_clear(&v->calls[i]->id);
         buf_clear(&v->calls[i]->name);
@@ -121,6 +123,36 @@ static int text_say(void *voice, const struct said *said, struct buf *out, struc
     if (said->logprobs.len > 0) {
         (void)buf_puts(&v->logprobs, v->logprobs.len > 0 ? "," : "");
         (void)buf_append_str(&v->logprobs, said->logprobs);
+    }
+    return SG_OK;
+}
+
+static void annotation_put(const struct said *said, struct buf *out)
+{
+    (void)buf_printf(
+        out, "{\"type\":\"url_citation\",\"url_citation\":{\"start_index\":%zu,\"end_index\":%zu,",
+        said->start, said->end);
+    (void)buf_puts(out, "\"title\":");
+    (void)buf_put_json(out, said->title.len > 0 ? said->title : said->url);
+    (void)buf_puts(out, ",\"url\":");
+    (void)buf_put_json(out, said->url);
+    (void)buf_puts(out, "}}");
+}
+
+static int citation_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    (void)err;
+    if (v->as_stream) {
+        chunk_begin(v, out);
+        (void)buf_puts(out, "\"annotations\":[");
+        annotation_put(said, out);
+        (void)buf_putc(out, ']');
+        chunk_end((struct str){0}, NULL, out);
+    } else {
+        (void)buf_puts(&v->annotations,
+                       v->annotations.len > 0 ? "," : ""); /* bounded by the answer */
+        annotation_put(said, &v->annotations);
     }
     return SG_OK;
 }
@@ -241,6 +273,11 @@ static void whole_end(const struct voice *v, const struct said *said, struct buf
     if (v->reasoning.len > 0) {
         text_or_null("reasoning_content", &v->reasoning, out);
     }
+    if (v->annotations.len > 0) {
+        (void)buf_puts(out, ",\"annotations\":[");
+        (void)buf_append_str(out, buf_str(&v->annotations));
+        (void)buf_putc(out, ']');
+    }
     if (v->calls_count > 0) {
         calls_put(v, out);
     }
@@ -283,7 +320,8 @@ static int end_say(void *voice, const struct said *said, struct buf *out, struct
 static size_t voice_kept(const void *voice)
 {
     const struct voice *v = voice;
-    size_t kept = v->text.len + v->refusal.len + v->reasoning.len + v->logprobs.len;
+    size_t kept =
+        v->text.len + v->refusal.len + v->reasoning.len + v->logprobs.len + v->annotations.len;
     for (size_t i = 0; i < v->calls_count; i++) {
         const struct voice_call *call = v->calls[i];
         kept += sizeof *call + call->id.len + call->name.len + call->arguments.len;
@@ -296,6 +334,7 @@ const struct voice_ops voice_chat = {.open = voice_open,
                                              [SAID_TEXT] = text_say,
                                              [SAID_REFUSAL] = text_say,
                                              [SAID_REASONING] = text_say,
+                                             [SAID_CITATION] = citation_say,
                                              [SAID_CALL] = call_say,
                                              [SAID_ARGUMENTS] = arguments_say,
                                              [SAID_END] = end_say},

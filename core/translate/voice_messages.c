@@ -10,7 +10,7 @@ enum { BLOCKS_MAX = 4096 };
 struct voice_block {
     enum said_kind kind; /* SAID_TEXT, SAID_REASONING or SAID_CALL */
     size_t call;
-    struct buf text, seal, id, name; /* of a whole answer */
+    struct buf text, seal, id, name, citations; /* of a whole answer */
 };
 
 struct voice {
@@ -40,6 +40,7 @@ static void voice_close(void *voice)
         buf_clear(&v->blocks[i].seal);
         buf_clear(&v->blocks[i].id);
         buf_clear(&v->blocks[i].name);
+        buf_clear(&v->blocks[i].citations);
     }
 }
 
@@ -106,7 +107,8 @@ static void block_start_put(const struct said *said, size_t index, struct buf *o
     } else if (said->kind == SAID_REASONING) {
         (void)buf_puts(out, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
     } else {
-        (void)buf_puts(out, "{\"type\":\"text\",\"text\":\"\"}");
+        /* Clients add to the list what is cited, which shows only later. */
+        (void)buf_puts(out, "{\"type\":\"text\",\"text\":\"\",\"citations\":[]}");
     }
     event_end(out);
 }
@@ -208,6 +210,43 @@ static int text_say(void *voice, const struct said *said, struct buf *out, struc
     return SG_OK;
 }
 
+/* What was cited of the page is not known; the empty index is one that this gateway takes back. */
+static void citation_put(const struct said *said, struct buf *out)
+{
+    (void)buf_puts(out, "{\"type\":\"web_search_result_location\",\"url\":");
+    (void)buf_put_json(out, said->url);
+    (void)buf_puts(out, ",\"title\":");
+    (void)buf_put_json(out, said->title);
+    (void)buf_puts(out, ",\"cited_text\":\"\",\"encrypted_index\":\"\"}");
+}
+
+/* At the last text, unless that was closed in a stream: calls stand behind it. */
+static int citation_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    size_t at = v->count;
+    (void)err;
+    while (at > 0 && v->blocks[at - 1].kind != SAID_TEXT) {
+        at--;
+    }
+    if (at == 0 || (v->as_stream && at != v->open)) {
+        return SG_OK;
+    }
+    if (v->as_stream) {
+        event_begin(out, "content_block_delta");
+        (void)buf_printf(
+            out, ",\"index\":%zu,\"delta\":{\"type\":\"citations_delta\",\"citation\":", at - 1);
+        citation_put(said, out);
+        (void)buf_putc(out, '}');
+        event_end(out);
+    } else {
+        struct buf *citations = &v->blocks[at - 1].citations;
+        (void)buf_puts(citations, citations->len > 0 ? "," : ""); /* bounded by the answer */
+        citation_put(said, citations);
+    }
+    return SG_OK;
+}
+
 static int arguments_say(void *voice, const struct said *said, struct buf *out,
                          struct sg_error *err)
 {
@@ -247,6 +286,11 @@ static void block_put(const struct voice_block *block, struct buf *out)
     } else {
         (void)buf_puts(out, "{\"type\":\"text\",\"text\":");
         (void)buf_put_json(out, buf_str(&block->text));
+        if (block->citations.len > 0) {
+            (void)buf_puts(out, ",\"citations\":[");
+            (void)buf_append_str(out, buf_str(&block->citations));
+            (void)buf_putc(out, ']');
+        }
     }
     (void)buf_putc(out, '}');
 }
@@ -334,7 +378,8 @@ static size_t voice_kept(const void *voice)
     size_t kept = 0;
     for (size_t i = 0; i < v->count; i++) {
         const struct voice_block *block = &v->blocks[i];
-        kept += sizeof *block + block->text.len + block->seal.len + block->id.len + block->name.len;
+        kept += sizeof *block + block->text.len + block->seal.len + block->id.len +
+                block->name.len + block->citations.len;
     }
     return kept;
 }
@@ -345,6 +390,7 @@ const struct voice_ops voice_messages = {.open = voice_open,
                                                  [SAID_REFUSAL] = text_say,
                                                  [SAID_REASONING] = text_say,
                                                  [SAID_SEAL] = text_say,
+                                                 [SAID_CITATION] = citation_say,
                                                  [SAID_CALL] = block_begin,
                                                  [SAID_ARGUMENTS] = arguments_say,
                                                  [SAID_END] = end_say},

@@ -11,7 +11,9 @@ enum item_kind { ITEM_MESSAGE, ITEM_REASONING, ITEM_CALL };
 
 struct voice_part { /* of a message: text, or a refusal */
     bool is_refusal;
-    struct buf text, logprobs;
+    size_t start; /* characters of the answer before it */
+    size_t annotations_count;
+    struct buf text, logprobs, annotations;
 };
 
 struct voice_item {
@@ -31,7 +33,7 @@ struct voice {
     struct voice_item **items;
     size_t count, room;
     size_t open; /* the item that goes on, from 1 on; 0: none. Calls go on to the end */
-    size_t sequence;
+    size_t sequence, characters;
 };
 
 static void *voice_open(struct arena *arena, const char *id, bool as_stream)
@@ -50,6 +52,7 @@ static void item_clear(struct voice_item *item)
     for (size_t i = 0; i < item->parts_count; i++) {
         buf_clear(&item->parts[i].text);
         buf_clear(&item->parts[i].logprobs);
+        buf_clear(&item->parts[i].annotations);
     }
 }
 
@@ -76,7 +79,9 @@ static void part_put(const struct voice_part *part, bool is_empty, struct buf *o
         (void)buf_puts(out, "{\"type\":\"refusal\",\"refusal\":");
         (void)buf_put_json(out, is_empty ? STR("") : buf_str(&part->text));
     } else {
-        (void)buf_puts(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[");
+        (void)buf_puts(out, "{\"type\":\"output_text\",\"annotations\":[");
+        (void)buf_append_str(out, is_empty ? STR("") : buf_str(&part->annotations));
+        (void)buf_puts(out, "],\"logprobs\":[");
         (void)buf_append_str(out, is_empty ? STR("") : buf_str(&part->logprobs));
         (void)buf_puts(out, "],\"text\":");
         (void)buf_put_json(out, is_empty ? STR("") : buf_str(&part->text));
@@ -279,7 +284,8 @@ static size_t part_for(struct voice *v, struct voice_item *item, bool is_refusal
     if (v->as_stream && item->parts_count > 0) {
         part_close(v, index, item->parts_count - 1, out);
     }
-    item->parts[item->parts_count] = (struct voice_part){.is_refusal = is_refusal};
+    item->parts[item->parts_count] =
+        (struct voice_part){.is_refusal = is_refusal, .start = v->characters};
     if (v->as_stream) {
         part_event_put(v, index, item->parts_count, true, out);
     }
@@ -311,6 +317,7 @@ static int text_say(void *voice, const struct said *said, struct buf *out, struc
     struct voice_part *part = &item->parts[index];
     (void)buf_append_str(&part->text, said->text); /* bounded by the turn */
     logprobs_keep(part, said->logprobs);
+    v->characters += is_refusal ? 0 : said_characters(said->text);
     if (v->as_stream) {
         BUF_CLEANUP struct buf more = {0};
         (void)buf_printf(&more, ",\"content_index\":%zu", index);
@@ -323,6 +330,62 @@ static int text_say(void *voice, const struct said *said, struct buf *out, struc
                        is_refusal ? "response.refusal.delta" : "response.output_text.delta", "",
                        "delta", said->text, buf_str(&more), out);
     }
+    return SG_OK;
+}
+
+static void annotation_put(const struct said *said, size_t start, struct buf *out)
+{
+    size_t from = said->start < start ? 0 : said->start - start,
+           to = said->end < start ? 0 : said->end - start;
+    (void)buf_printf(out, "{\"type\":\"url_citation\",\"start_index\":%zu,\"end_index\":%zu,", from,
+                     to);
+    (void)buf_puts(out, "\"title\":");
+    (void)buf_put_json(out, said->title.len > 0 ? said->title : said->url);
+    (void)buf_puts(out, ",\"url\":");
+    (void)buf_put_json(out, said->url);
+    (void)buf_putc(out, '}');
+}
+
+/* The part that a citation is at: the last text of the last message, unless that was closed in a stream. */
+static struct voice_part *cited_part(const struct voice *v, size_t *ret_item, size_t *ret_part)
+{
+    size_t at = v->count;
+    while (at > 0 && v->items[at - 1]->kind != ITEM_MESSAGE) {
+        at--;
+    }
+    if (at == 0 || (v->as_stream && at != v->open)) {
+        return NULL;
+    }
+    struct voice_item *item = v->items[at - 1];
+    *ret_item = at - 1;
+    *ret_part = item->parts_count - 1;
+    return item->parts_count == 0 || item->parts[*ret_part].is_refusal ? NULL
+                                                                       : &item->parts[*ret_part];
+}
+
+static int citation_say(void *voice, const struct said *said, struct buf *out, struct sg_error *err)
+{
+    struct voice *v = voice;
+    size_t index, place;
+    struct voice_part *part = cited_part(v, &index, &place);
+    (void)err;
+    if (part == NULL) {
+        return SG_OK;
+    }
+    BUF_CLEANUP struct buf annotation = {0};
+    annotation_put(said, part->start, &annotation);
+    (void)buf_puts(&part->annotations, part->annotations_count > 0 ? "," : ""); /* bounded */
+    (void)buf_append_str(&part->annotations, buf_str(&annotation));
+    if (v->as_stream) {
+        event_begin(v, "response.output_text.annotation.added", out);
+        place_put(v, index, out);
+        (void)buf_printf(out,
+                         ",\"content_index\":%zu,\"annotation_index\":%zu,\"annotation\":", place,
+                         part->annotations_count);
+        (void)buf_append_str(out, buf_str(&annotation));
+        event_end(out);
+    }
+    part->annotations_count++;
     return SG_OK;
 }
 
@@ -495,7 +558,8 @@ static size_t voice_kept(const void *voice)
         kept += sizeof *item + item->text.len + item->seal.len;
         kept += item->call_id.len + item->name.len;
         for (size_t k = 0; k < item->parts_count; k++) {
-            kept += item->parts[k].text.len + item->parts[k].logprobs.len;
+            kept += item->parts[k].text.len + item->parts[k].logprobs.len +
+                    item->parts[k].annotations.len;
         }
     }
     return kept;
@@ -505,6 +569,7 @@ const struct voice_ops voice_responses = {.open = voice_open,
                                           .say = {[SAID_BEGIN] = begin_say,
                                                   [SAID_TEXT] = text_say,
                                                   [SAID_REFUSAL] = text_say,
+                                                  [SAID_CITATION] = citation_say,
                                                   [SAID_REASONING] = reasoning_say,
                                                   [SAID_SEAL] = reasoning_say,
                                                   [SAID_CALL] = call_say,

@@ -20,9 +20,18 @@
     5 /* until a full socket, or another call that starts the broker, is looked at again */
 
 struct arguments {
-    char texts[9][320];
-    const char *argv[11];
+    char python[320], preload[MODULES_MAX * (MODULE_NAME_MAX + 1) + 16], numbers[9][40];
+    const char *argv[13];
 };
+
+static void preload_join(const struct local_config *config, char *text, size_t size)
+{
+    size_t len = (size_t)snprintf(text, size, "preload=");
+    for (size_t i = 0; config->preload[i] != NULL; i++) {
+        len +=
+            (size_t)snprintf(text + len, size - len, "%s%s", i == 0 ? "" : " ", config->preload[i]);
+    }
+}
 
 static const char *const *arguments_make(struct arguments *arguments, const char *path,
                                          const struct local *local)
@@ -31,21 +40,25 @@ static const char *const *arguments_make(struct arguments *arguments, const char
     const struct {
         const char *name;
         uint64_t value;
-    } numbers[] = {
+    } numbers[9] = {
         {"memory", config->memory},           {"disk", config->disk},
         {"inodes", (uint64_t)config->inodes}, {"processes", (uint64_t)config->processes},
         {"files", (uint64_t)config->files},   {"uid_base", (uint64_t)config->uid_base},
-        {"boxes", (uint64_t)config->boxes},   {"cpu", local->cpu_millis},
+        {"boxes", (uint64_t)config->boxes},   {"pool", (uint64_t)config->pool},
+        {"cpu", local->cpu_millis},
     };
-    arguments->argv[0] = path;
-    snprintf(arguments->texts[0], sizeof arguments->texts[0], "python=%s", config->python);
-    arguments->argv[1] = arguments->texts[0];
-    for (size_t i = 0; i < 8; i++) {
-        snprintf(arguments->texts[i + 1], sizeof arguments->texts[i + 1], "%s=%llu",
-                 numbers[i].name, (unsigned long long)numbers[i].value);
-        arguments->argv[i + 2] = arguments->texts[i + 1];
+    const char **argument = arguments->argv;
+    *argument++ = path;
+    snprintf(arguments->python, sizeof arguments->python, "python=%s", config->python);
+    *argument++ = arguments->python;
+    preload_join(config, arguments->preload, sizeof arguments->preload);
+    *argument++ = arguments->preload;
+    for (size_t i = 0; i < 9; i++) {
+        snprintf(arguments->numbers[i], sizeof arguments->numbers[i], "%s=%llu", numbers[i].name,
+                 (unsigned long long)numbers[i].value);
+        *argument++ = arguments->numbers[i];
     }
-    arguments->argv[10] = NULL;
+    *argument = NULL;
     return arguments->argv;
 }
 
@@ -199,10 +212,11 @@ static void broker_is_dead(struct local *local, struct sg_call *call, uint64_t g
 }
 
 /* One request with its reply socket. 0, -1 for a full socket, or errno. */
-static int ask_send(int broker_fd, int reply_end, int64_t life_ms)
+static int ask_send(const struct local *local, int reply_end, int64_t life_ms)
 {
-    struct wire_ask ask = {.magic = WIRE_MAGIC, .life_ms = life_ms};
-    ssize_t len = socket_send_with_fd(broker_fd, &ask, sizeof ask, reply_end);
+    bool opens = local->unavailable == SG_E_CONFIG; /* the test container is to be one of many */
+    struct wire_ask ask = {.magic = WIRE_MAGIC, .await_template = opens, .life_ms = life_ms};
+    ssize_t len = socket_send_with_fd(local->broker_fd, &ask, sizeof ask, reply_end);
     return len >= 0 ? 0 : errno == EAGAIN || errno == ETOOMANYREFS ? -1 : errno;
 }
 
@@ -235,8 +249,8 @@ static ssize_t reply_receive(int fd, struct wire_reply *reply, struct box *box)
     return len;
 }
 
-static int reply_take(struct local *local, int fd, struct box *box, bool *ret_died,
-                      struct sg_error *err)
+static int reply_take(struct local *local, struct sg_call *call, int fd, struct box *box,
+                      bool *ret_died, struct sg_error *err)
 {
     struct wire_reply reply;
     ssize_t len = reply_receive(fd, &reply, box);
@@ -245,6 +259,10 @@ static int reply_take(struct local *local, int fd, struct box *box, bool *ret_di
         return sg->fail(err, local->unavailable, "the broker ended before it had made the box");
     }
     reply.step[sizeof reply.step - 1] = '\0';
+    reply.note[sizeof reply.note - 1] = '\0';
+    if (reply.note[0] != '\0') {
+        sg->log(call, SG_WARN, "%s", reply.note);
+    }
     if (reply.error == EUSERS && strcmp(reply.step, "find a free slot") == 0) {
         return sg->fail(err, SG_E_LIMIT, "all %lld boxes are in use; raise 'boxes'",
                         (long long)local->config->boxes);
@@ -273,7 +291,7 @@ static int ask_deliver(struct local *local, struct sg_call *call, int reply_end,
         if (result != 0) {
             return result;
         }
-        int error = ask_send(local->broker_fd, reply_end, life_ms);
+        int error = ask_send(local, reply_end, life_ms);
         if (error == 0) {
             return 0;
         }
@@ -307,7 +325,7 @@ static int ask_once(struct local *local, struct sg_call *call, int64_t life_ms, 
         result = sg->fail(err, local->unavailable, "the broker gave no answer within 10s");
     }
     if (result == 0) {
-        result = reply_take(local, ends[0], box, ret_died, err);
+        result = reply_take(local, call, ends[0], box, ret_died, err);
     }
     if (*ret_died) {
         broker_is_dead(local, call, generation);

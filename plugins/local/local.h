@@ -20,8 +20,12 @@
 struct local_config {
     const char *python, *cpu, *isolation;
     uint64_t memory, disk, output, results;
-    int64_t inodes, processes, files, uid_base, boxes;
+    int64_t inodes, processes, files, uid_base, boxes, pool;
+    const char *const *preload;
 };
+
+#define MODULES_MAX 32 /* of 'preload'; driver/template.py has the same bound */
+#define MODULE_NAME_MAX 100
 
 #define BOX_BUCKETS 256
 #define BOX_HANDLE_BYTES 80
@@ -122,7 +126,8 @@ int box_order_file(const struct box *, int socket_fd);
 /* Starts it unless it lives. The generation names the one that lives now. */
 int broker_start(struct local *, struct sg_call *, uint64_t *ret_generation, struct sg_error *err);
 void broker_stop(struct local *, struct sg_call *);
-/* A started box's descriptors into `box`. A broker that has died is replaced. */
+/* A started box's descriptors into `box`. A broker that has died is replaced. While the provider opens, the answer comes
+ * when it is known whether boxes are copies of a template. */
 int broker_ask(struct local *, struct sg_call *, int64_t life_ms, struct box *box,
                struct sg_error *err);
 

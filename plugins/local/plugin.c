@@ -30,9 +30,14 @@ static const struct sg_option local_options[] = {
      "shown values and figures of one run that are handed on", NULL, 0},
     {"boxes", SG_INT, 0, SG_FIELD(struct local_config, boxes), "1000", "1", "4096", NULL,
      "containers at one time", NULL, 0},
+    {"pool", SG_INT, 0, SG_FIELD(struct local_config, pool), "2", "0", "64", NULL,
+     "containers that are kept ready, so that one is there at once; they count as in use", NULL, 0},
+    {"preload", SG_STRINGS, 0, SG_FIELD(struct local_config, preload), NULL, NULL, NULL, NULL,
+     "Python modules that are loaded once for all containers: numpy, matplotlib.pyplot", NULL, 0},
     {"uid_base", SG_INT, 0, SG_FIELD(struct local_config, uid_base), "1900000000", "60000",
      "4294900000", NULL,
-     "as root: the first of `boxes` host uids for containers, used by nothing else on the machine",
+     "as root: the first of `boxes` + 1 host uids for containers, used by nothing else on the "
+     "machine",
      NULL, 0},
     {"isolation", SG_CHOICE, 0, SG_FIELD(struct local_config, isolation), "best-effort", NULL, NULL,
      "best-effort|strict",
@@ -40,6 +45,32 @@ static const struct sg_option local_options[] = {
      NULL, 0},
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0},
 };
+
+/* A dotted name, as import has it. */
+static bool is_module(const char *name)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
+    size_t len = strlen(name);
+    return len > 0 && len <= MODULE_NAME_MAX && strspn(name, letters) == len && name[0] != '.' &&
+           name[len - 1] != '.' && strstr(name, "..") == NULL;
+}
+
+static int preload_check(const char *const *preload, struct sg_error *err)
+{
+    for (size_t i = 0; preload[i] != NULL; i++) {
+        if (i == MODULES_MAX) {
+            return sg->fail(err, SG_E_CONFIG, "'preload' may name at most %d modules", MODULES_MAX);
+        }
+        if (!is_module(preload[i])) {
+            return sg->fail(
+                err, SG_E_CONFIG,
+                "'preload' must name Python modules, as 'matplotlib.pyplot', not '%.100s'",
+                preload[i]);
+        }
+    }
+    return 0;
+}
 
 /* "1", "0.5", "2.25" in thousandths. */
 static bool cpu_read(const char *text, uint64_t *ret_millis)
@@ -88,7 +119,7 @@ static int config_check(const struct local_config *config, uint64_t *ret_cpu_mil
                         "or 0 for no limit, not '%.40s'",
                         config->cpu);
     }
-    return 0;
+    return preload_check(config->preload, err);
 }
 
 static void local_free(struct local *local, struct sg_call *call)

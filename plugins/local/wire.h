@@ -31,8 +31,8 @@ struct wire_hello {
 
 struct wire_ask {
     uint32_t magic;
-    uint32_t unused;
-    int64_t life_ms; /* the box ends by itself after so long without WIRE_TOUCH */
+    uint32_t await_template; /* not before it is known whether there is one */
+    int64_t life_ms;         /* the box ends by itself after so long without WIRE_TOUCH */
 };
 
 /* Order of the descriptors that come with a reply. */
@@ -47,11 +47,13 @@ enum wire_fd {
 #define WIRE_FDS 6
 
 #define WIRE_STEP_BYTES 120
+#define WIRE_NOTE_BYTES 256
 
 struct wire_reply {
     uint32_t magic;
     int32_t error; /* errno of the step that failed; 0: the box has been started */
     char step[WIRE_STEP_BYTES];
+    char note[WIRE_NOTE_BYTES]; /* for the operator's log; mostly empty */
 };
 
 enum wire_status_kind {

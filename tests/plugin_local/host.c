@@ -60,8 +60,9 @@ static void *config_make(const struct sg_plugin *plugin, const struct host_optio
         {"output", options->output},           {"results", options->results},
         {"inodes", (uint64_t)options->inodes}, {"processes", (uint64_t)options->processes},
         {"files", (uint64_t)options->files},   {"uid_base", (uint64_t)options->uid_base},
-        {"boxes", (uint64_t)options->boxes},
+        {"boxes", (uint64_t)options->boxes},   {"pool", (uint64_t)options->pool},
     };
+    static const char *const nothing[] = {NULL};
     for (const struct sg_option *option = plugin->options; option->name != NULL; option++) {
         if (option->type == SG_STRING || option->type == SG_CHOICE) {
             const char *given_text = text_of(options, option->name);
@@ -69,7 +70,12 @@ static void *config_make(const struct sg_plugin *plugin, const struct host_optio
             memcpy(config + option->offset, &text, sizeof text);
             continue;
         }
-        uint64_t value = number_of(option->def);
+        if (option->type == SG_STRINGS) {
+            const char *const *texts = options->preload != NULL ? options->preload : nothing;
+            memcpy(config + option->offset, &texts, sizeof texts);
+            continue;
+        }
+        uint64_t value = strcmp(option->name, "pool") == 0 ? 0 : number_of(option->def);
         for (size_t i = 0; i < COUNT_OF(given); i++) {
             if (strcmp(given[i].name, option->name) == 0 && given[i].value != 0) {
                 value = given[i].value;
@@ -129,9 +135,47 @@ int64_t host_broker_pid(void)
     return children_of(getpid(), &broker, 1) == 0 ? -1 : broker;
 }
 
+/* Whether it is the first process of a pid namespace below this one. */
+static bool is_first_process(pid_t pid)
+{
+    char path[64], line[256];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        size_t len = strlen(line);
+        found = found || (strncmp(line, "NSpid:", 6) == 0 && len > 3 &&
+                          strcmp(line + len - 3, "\t1\n") == 0);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+static size_t broker_children(bool boxes, pid_t *ret_pids, size_t max)
+{
+    pid_t all[512];
+    size_t count = 0, all_count = children_of((pid_t)host_broker_pid(), all, COUNT_OF(all));
+    for (size_t i = 0; i < all_count && i < COUNT_OF(all); i++) {
+        if (is_first_process(all[i]) == boxes) {
+            if (count < max) {
+                ret_pids[count] = all[i];
+            }
+            count++;
+        }
+    }
+    return count;
+}
+
 size_t host_boxes(pid_t *ret_pids, size_t max)
 {
-    return children_of((pid_t)host_broker_pid(), ret_pids, max);
+    return broker_children(true, ret_pids, max);
+}
+
+size_t host_templates(pid_t *ret_pids, size_t max)
+{
+    return broker_children(false, ret_pids, max);
 }
 
 /* ---- calls ---- */
@@ -456,6 +500,13 @@ void host_exec_abandon(const char *handle, const char *code, const char *until_o
 }
 
 /* ---- the loop ---- */
+
+void host_start(void (*fiber)(void *), void *arg)
+{
+    struct sg_error err = {0};
+    struct fiber *started = NULL;
+    CHECK(fiber_start(loop, "beside", fiber, arg, &started, &err) == 0);
+}
 
 struct main_fiber {
     void (*run)(void *);

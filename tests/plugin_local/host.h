@@ -10,22 +10,27 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The options that tests change; the others have their defaults. 0 and NULL: the default. */
+/* The options that tests change; the others have their defaults. 0 and NULL: the default, but for `pool`, which is 0 unless
+ * given: most tests count boxes. */
 struct host_options {
     const char *python, *cpu, *isolation;
     uint64_t memory, disk, output, results;
-    int64_t inodes, processes, files, uid_base, boxes;
+    int64_t inodes, processes, files, uid_base, boxes, pool;
+    const char *const *preload; /* ended by NULL */
 };
 
 /* Runs the fiber on a fresh loop until it and all others have ended. */
 void host_run(void (*fiber)(void *), void *arg);
 
 /* From here on within the fiber. */
+void host_start(void (*fiber)(void *), void *arg); /* another one beside it */
 int host_open(const struct host_options *, struct sg_error *err);
 void host_close(void);
 int64_t host_broker_pid(void);
-/* How many boxes the broker has; up to `max` of their first processes. */
+/* How many boxes the broker has, those of the pool too; up to `max` of their first processes. */
 size_t host_boxes(pid_t *ret_pids, size_t max);
+/* The processes that boxes are copies of; up to `max` of them. */
+size_t host_templates(pid_t *ret_pids, size_t max);
 
 int host_create(int64_t life_ms, char handle[128], struct sg_error *err);
 int host_destroy(const char *handle, struct sg_error *err);

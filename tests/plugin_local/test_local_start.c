@@ -217,18 +217,12 @@ static long long status_of(long long pid, const char *name, int base)
 /* The host uids of all pid 1s that the broker has started now. */
 static int box_uids(long long uids[8])
 {
-    char path[64], line[256] = "";
-    int count = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)host_broker_pid(),
-             (int)host_broker_pid());
-    FILE *file = fopen(path, "re");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-    char *at = fgets(line, sizeof line, file), *end = at;
-    for (long long pid; at != NULL && count < 8 && (pid = strtoll(at, &end, 10)) > 0; at = end) {
-        uids[count++] = status_of(pid, "Uid:", 10);
+    pid_t pids[8];
+    size_t count = host_boxes(pids, 8);
+    for (size_t i = 0; i < count && i < 8; i++) {
+        uids[i] = status_of(pids[i], "Uid:", 10);
     }
-    fclose(file);
-    return count;
+    return (int)count;
 }
 
 static void identity_body(void)

@@ -15,7 +15,7 @@ enum { SUMMARY_PARTS_MAX = 256 };
 struct summary_part {
     char kind[12]; /* "text", "reasoning", "refusal", "call" */
     char head[160];
-    struct buf text, seal;
+    struct buf text, seal, cited;
 };
 
 struct summary {
@@ -31,6 +31,7 @@ static inline void summary_clear(struct summary *s)
     for (int i = 0; i < SUMMARY_PARTS_MAX; i++) {
         buf_clear(&s->parts[i].text);
         buf_clear(&s->parts[i].seal);
+        buf_clear(&s->parts[i].cited);
     }
     buf_clear(&s->usage);
     buf_clear(&s->model);
@@ -85,6 +86,29 @@ static inline void summary_usage(struct summary *s, const cJSON *usage, const ch
     }
 }
 
+/* The pages that a text cites, and where in it: "url 0-5", or the url alone. */
+static inline void summary_cited(struct summary_part *part, const cJSON *citation)
+{
+    const cJSON *inner = summary_at(citation, "url_citation"),
+                *place = inner == NULL ? citation : inner,
+                *start = summary_at(place, "start_index");
+    (void)buf_printf(&part->cited, "%s%s", part->cited.len > 0 ? ", " : "",
+                     summary_text(place, "url"));
+    if (cJSON_IsNumber(start)) {
+        (void)buf_printf(&part->cited, " %d-%d", start->valueint,
+                         summary_at(place, "end_index")->valueint);
+    }
+}
+
+static inline void summary_cited_all(struct summary_part *part, const cJSON *list)
+{
+    const cJSON *citation;
+    cJSON_ArrayForEach(citation, list)
+    {
+        summary_cited(part, citation);
+    }
+}
+
 /* ---- chat: a part for each kind of text, then the calls ---- */
 
 static inline struct summary_part *summary_chat_part(struct summary *s, const char *kind, int call)
@@ -134,6 +158,9 @@ static inline void summary_chat(struct summary *s, const cJSON *event, bool is_s
             (void)buf_puts(&summary_chat_part(s, kinds[i][1], 0)->text, text);
         }
     }
+    if (summary_at(delta, "annotations") != NULL) {
+        summary_cited_all(summary_chat_part(s, "text", 0), summary_at(delta, "annotations"));
+    }
     summary_chat_calls(s, summary_at(delta, "tool_calls"), is_stream);
     if (summary_text(choice, "finish_reason")[0] != '\0') {
         (void)snprintf(s->end, sizeof s->end, "%s", summary_text(choice, "finish_reason"));
@@ -160,6 +187,7 @@ static inline void summary_block(struct summary *s, int index, const cJSON *bloc
     (void)buf_puts(&part->text, summary_text(block, "thinking"));
     (void)buf_puts(&part->text, summary_text(block, "input"));
     (void)buf_puts(&part->seal, summary_text(block, "signature"));
+    summary_cited_all(part, summary_at(block, "citations"));
 }
 
 static inline void summary_messages_end(struct summary *s, const cJSON *delta, const cJSON *usage)
@@ -189,6 +217,9 @@ static inline void summary_messages(struct summary *s, const cJSON *event, bool 
         (void)buf_puts(&part->text, summary_text(delta, "thinking"));
         (void)buf_puts(&part->text, summary_text(delta, "partial_json"));
         (void)buf_puts(&part->seal, summary_text(delta, "signature"));
+        if (summary_at(delta, "citation") != NULL) {
+            summary_cited(part, summary_at(delta, "citation"));
+        }
     } else if (strcmp(type, "message_delta") == 0) {
         summary_messages_end(s, delta, summary_at(event, "usage"));
     }
@@ -207,6 +238,7 @@ static inline void summary_item(struct summary *s, const cJSON *item)
             bool is_refusal = strcmp(summary_text(part, "type"), "refusal") == 0;
             struct summary_part *one = summary_part(s, s->count, is_refusal ? "refusal" : "text");
             (void)buf_puts(&one->text, summary_text(part, is_refusal ? "refusal" : "text"));
+            summary_cited_all(one, summary_at(part, "annotations"));
         }
     } else if (strcmp(type, "reasoning") == 0) {
         struct summary_part *one = summary_part(s, s->count, "reasoning");
@@ -272,8 +304,10 @@ static inline void summary_print(const struct summary *s, struct buf *out)
     for (int i = 0; i < s->count; i++) {
         const struct summary_part *part = &s->parts[i];
         (void)buf_printf(
-            out, "%s(%s%s%s%s) ", part->kind, part->head, part->text.len > 0 ? part->text.data : "",
-            part->seal.len > 0 ? " sealed " : "", part->seal.len > 0 ? part->seal.data : "");
+            out, "%s(%s%s%s%s%s%s) ", part->kind, part->head,
+            part->text.len > 0 ? part->text.data : "", part->seal.len > 0 ? " sealed " : "",
+            part->seal.len > 0 ? part->seal.data : "", part->cited.len > 0 ? " cites " : "",
+            part->cited.len > 0 ? part->cited.data : "");
     }
     (void)buf_printf(out, "end(%s)", s->end);
     if (s->usage.len > 0) {

@@ -97,8 +97,8 @@ static bool limits_write(const struct group_limits *limits, const struct group_t
         {GROUP_MEMORY, true, true, "memory.swap.max", "0"},
         {GROUP_MEMORY, false, false, "memory.limit_in_bytes", memory},
         {GROUP_MEMORY, false, true, "memory.memsw.limit_in_bytes", memory},
-        {GROUP_PIDS, true, false, "pids.max", pids},
-        {GROUP_PIDS, false, false, "pids.max", pids},
+        {GROUP_PIDS, true, false, GROUP_PIDS_FILE, pids},
+        {GROUP_PIDS, false, false, GROUP_PIDS_FILE, pids},
         {GROUP_CPU, true, false, "cpu.max", max},
         {GROUP_CPU, false, false, "cpu.cfs_quota_us", quota},
     };
@@ -232,27 +232,19 @@ void box_group_close(struct box_group *group)
     }
 }
 
-bool group_join(const struct groups *groups, const struct box_group *group, pid_t pid)
+bool group_join(const struct groups *groups, const struct box_group *group, pid_t pid,
+                bool is_in_v2)
 {
     char folder[GROUP_PATH], number[16];
     snprintf(number, sizeof number, "%d", (int)pid);
     for (size_t i = 0; group->index >= 0 && i < groups->trees_count; i++) {
         group_folder(&groups->trees[i], (unsigned)group->index, folder);
-        if (!groups->trees[i].is_v2 && !group_file_write(folder, "cgroup.procs", number)) {
+        if (!(groups->trees[i].is_v2 && is_in_v2) &&
+            !group_file_write(folder, "cgroup.procs", number)) {
             return false;
         }
     }
     return true;
-}
-
-bool group_enter_work(const struct box_group *group)
-{
-    return group->work < 0 || fd_write(group->work, "0");
-}
-
-bool group_freeze(const struct box_group *group, bool frozen)
-{
-    return group->freeze < 0 || fd_write(group->freeze, frozen ? "1" : "0");
 }
 
 /* ---- from birth to removal ---- */

@@ -30,6 +30,12 @@ enum group_control {
 };
 #define GROUP_LIMITS ((unsigned)(GROUP_MEMORY | GROUP_PIDS | GROUP_CPU))
 
+/* Another controller takes the place of this one in the test of v2 on systems where v1 has it. */
+#ifndef GROUP_PIDS_CONTROLLER
+#define GROUP_PIDS_CONTROLLER "pids"
+#define GROUP_PIDS_FILE "pids.max"
+#endif
+
 #define GROUP_PATH 512
 #define GROUP_TREES_MAX 4
 #define GROUPS_MAX 4200 /* boxes, some that are made ahead, and some that are not yet removed */
@@ -99,8 +105,8 @@ bool groups_sweep(const struct group_tree *);
 /* A group for a new box, and its files. False with errno: none could be made. Without any control: true, all -1. */
 bool group_take(struct groups *, struct box_group *ret);
 void box_group_close(struct box_group *);
-/* Puts the process into it where it was not born there. False with errno. */
-bool group_join(const struct groups *, const struct box_group *, pid_t pid);
+/* Puts the process into it where it was not born there, as it may be in that of v2. False with errno. */
+bool group_join(const struct groups *, const struct box_group *, pid_t pid, bool is_in_v2);
 /* From here on it goes when the process has been reaped. */
 void group_note(struct groups *, const struct box_group *, pid_t pid);
 void group_drop(struct groups *, const struct box_group *); /* nobody is in it */
@@ -113,7 +119,7 @@ void broker_override_modes(bool on);
 bool group_make(const struct groups *, const struct group_tree *, unsigned index);
 bool group_remove(const struct groups *, unsigned index);
 
-/* Also used within a box. False with errno. */
+/* group_files.c: within a box. False with errno. */
 bool group_enter_work(const struct box_group *);
 bool group_freeze(const struct box_group *, bool frozen);
 

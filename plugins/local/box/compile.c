@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,70 +66,36 @@ static bool ended_well(int status_fd, int64_t until)
     }
 }
 
-/* The descriptors of a reply; those that did not come are -1. */
-static bool take_reply(int reply_fd, int fds[WIRE_FDS])
+static size_t compile_take(const struct box_ends *ends, unsigned char *compiled)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
-    } control;
-    struct wire_reply reply;
-    struct iovec iov = {&reply, sizeof reply};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t len = recvmsg(reply_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header == NULL || header->cmsg_len < CMSG_LEN(sizeof(int) * WIRE_FD_EVENTS)) {
-        return false;
-    }
-    memset(fds, 0xff, sizeof(int) * WIRE_FDS);
-    memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    return true;
-}
-
-static size_t compile_take(int reply_fd, unsigned char *compiled)
-{
-    int fds[WIRE_FDS];
-    if (!take_reply(reply_fd, fds)) {
-        return 0;
-    }
     int64_t until = now_ms() + COMPILE_MS;
-    size_t len = read_to_end(fds[WIRE_FD_STDOUT], compiled, COMPILED_MAX, until);
-    bool good = len > 0 && ended_well(fds[WIRE_FD_STATUS], until);
-    for (int i = 0; i < WIRE_FDS; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
-    }
-    return good ? len : 0;
+    size_t len = read_to_end(ends->fds[WIRE_FD_STDOUT], compiled, COMPILED_MAX, until);
+    return len > 0 && ended_well(ends->fds[WIRE_FD_STATUS], until) ? len : 0;
 }
 
-void box_compile(struct box_limits *limits, uint32_t host_id, int lifeline)
+void box_compile(struct box_maker *maker, uint32_t host_id)
 {
-    int ends[2];
+    struct box_limits *limits = &maker->limits;
     unsigned char *compiled = malloc(COMPILED_MAX);
-    if (compiled == NULL || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        free(compiled);
+    if (compiled == NULL) {
         return;
     }
-    struct box_limits compiling = *limits;
-    compiling.command = compiler;
-    pid_t pid = box_spawn(&compiling, host_id, lifeline, COMPILE_MS, ends[1]);
-    limits->compiled_len = pid > 0 ? compile_take(ends[0], compiled) : 0;
-    close(ends[0]);
-    close(ends[1]);
+    struct box_maker compiling = *maker;
+    struct box_ends ends;
+    compiling.limits.command = compiler;
+    const char *failed = box_start(&compiling, NULL, host_id, COMPILE_MS, &ends);
+    limits->compiled_len = failed == NULL ? compile_take(&ends, compiled) : 0;
+    fds_close(ends.fds, WIRE_FDS);
     if (limits->compiled_len > 0) {
         limits->compiled = compiled; /* for the broker's life */
     } else {
         free(compiled);
     }
-    if (pid > 0) {
+    if (ends.pid > 0) {
         /* It has ended, or is of no use; its slot and uid are free for the first box. */
-        kill(pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        kill(ends.pid, SIGKILL);
+        while (waitpid(ends.pid, NULL, 0) < 0 && errno == EINTR) {
         }
-        groups_reaped(limits->groups, pid);
+        groups_reaped(maker->groups, ends.pid);
     }
 }

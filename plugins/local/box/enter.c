@@ -6,9 +6,8 @@
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
  *   not dumpable                               so that the box cannot look into pid 1 through /proc/1
- *   rules for files (landlock)                 what the mounts say, once more
  *   the system call filter                     nothing that needs more comes after
- *   interpreter                                the first and only code of a user
+ *   interpreter, init                          one process more; pid 1 becomes another program (launch.c)
  */
 #include "box.h"
 
@@ -17,9 +16,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -28,44 +24,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define KEPT_FD_FIRST 100 /* far above what the broker has open */
-#define KEPT_FDS 9
-#define DRIVER_CONTROL_FD 3
-
-void box_fail(int status_fd, const char *format, ...)
+void box_keep_only(int *const *fds, size_t count, const int *status)
 {
-    struct wire_status status = {.magic = WIRE_MAGIC, .kind = WIRE_FAILED, .value = errno};
-    va_list args;
-    va_start(args, format);
-    vsnprintf(status.step, sizeof status.step, format, args);
-    va_end(args);
-    /* Nobody else could be told. */
-    (void)send(status_fd, &status, sizeof status, MSG_NOSIGNAL | MSG_DONTWAIT);
-    _exit(1);
-}
-
-/* Moves the descriptors of the box out of the way and closes everything else but 0, 1 and 2. */
-static struct box_fds keep_only(const struct box_fds *given)
-{
-    struct box_fds fds = *given;
-    int *const kept[KEPT_FDS] = {&fds.start,        &fds.lifeline,   &fds.status,
-                                 &fds.control,      &fds.out,        &fds.err,
-                                 &fds.group.events, &fds.group.work, &fds.group.freeze};
-    for (int i = 0; i < KEPT_FDS; i++) {
-        if (*kept[i] >= 0 && dup3(*kept[i], KEPT_FD_FIRST + i, O_CLOEXEC) < 0) {
-            box_fail(given->status, "arrange descriptors");
+    int first = BOX_KEPT_FD, after = BOX_KEPT_FD + (int)count;
+    for (int i = 0; i < (int)count; i++) {
+        if (*fds[i] >= 0 && dup3(*fds[i], first + i, O_CLOEXEC) < 0) {
+            box_fail(*status, "arrange descriptors");
         }
-        *kept[i] = *kept[i] >= 0 ? KEPT_FD_FIRST + i : -1;
+        *fds[i] = *fds[i] >= 0 ? first + i : -1;
     }
-    fds.group.into = -1;
-    if (syscall(SYS_close_range, 3, KEPT_FD_FIRST - 1, 0) != 0 ||
-        syscall(SYS_close_range, KEPT_FD_FIRST + KEPT_FDS, ~0u, 0) != 0) {
-        box_fail(fds.status, "close foreign descriptors (close_range)");
+    if (syscall(SYS_close_range, 3, first - 1, 0) != 0 ||
+        syscall(SYS_close_range, after, ~0u, 0) != 0) {
+        box_fail(*status, "close foreign descriptors (close_range)");
     }
-    return fds;
 }
 
-static void wait_for_maps(int start_fd)
+void box_wait_for_start(int start_fd)
 {
     char byte;
     ssize_t len;
@@ -83,6 +57,9 @@ static void take_name(const struct box_limits *limits)
 {
     static const char name[] = "box-init";
     prctl(PR_SET_NAME, name, 0, 0, 0);
+    if (limits->arguments == NULL) {
+        return; /* a template's own tells nothing */
+    }
     memset(limits->arguments, 0, limits->arguments_len);
     size_t len = limits->arguments_len < sizeof name ? limits->arguments_len : sizeof name;
     memcpy(limits->arguments, name, len);
@@ -122,7 +99,7 @@ static void raise_loopback(int status_fd)
     close(fd);
 }
 
-static void use_null_device(int status_fd)
+void box_use_null_device(int status_fd)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) {
@@ -131,130 +108,56 @@ static void use_null_device(int status_fd)
     close(fd);
 }
 
-/* The interpreter's process up to its execve(). A failure's errno goes through `report_fd`, which closes by itself if
- * execve() succeeds. */
-static _Noreturn void driver_exec(const struct box_limits *limits, const struct box_fds *fds,
-                                  int report_fd)
+const char *const box_environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
+                                       "HOME=/home/user",
+                                       "USER=user",
+                                       "LOGNAME=user",
+                                       "LANG=C.UTF-8",
+                                       "TERM=dumb",
+                                       "MPLBACKEND=Agg",
+                                       "OPENBLAS_NUM_THREADS=1",
+                                       "OMP_NUM_THREADS=1",
+                                       NULL};
+
+void box_run_driver(const struct box_limits *limits, int status_fd)
 {
-    static const char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin",
-                                              "HOME=/home/user",
-                                              "USER=user",
-                                              "LOGNAME=user",
-                                              "LANG=C.UTF-8",
-                                              "TERM=dumb",
-                                              "MPLBACKEND=Agg",
-                                              "OPENBLAS_NUM_THREADS=1",
-                                              "OMP_NUM_THREADS=1",
-                                              NULL};
     /* -I: no PYTHON* variables, no user site, no script folder on the path. -S: the driver does what site does, when there
      * is time for it. */
     const char *script = limits->compiled != NULL ? "/" BOX_DRIVER_COMPILED : "/" BOX_DRIVER_TEXT;
     const char *const run_script[] = {"python3", "-I", "-S", script, NULL};
     const char *const run_command[] = {"python3", "-I", "-S", "-c", limits->command, NULL};
     const char *const *argv = limits->command != NULL ? run_command : run_script;
-    sigset_t none;
-    sigemptyset(&none);
-    /* Dumpable again, for /proc/self. */
-    bool grouped = group_enter_work(&fds->group);
-    bool ready = grouped && setsid() >= 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
-    ready = ready && dup2(fds->out, 1) == 1 && dup2(fds->err, 2) == 2 &&
-            dup2(fds->control, DRIVER_CONTROL_FD) == DRIVER_CONTROL_FD &&
-            chdir("/home/user") == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0 &&
-            signal(SIGPIPE, SIG_DFL) != SIG_ERR && box_limit_driver(limits);
-    if (ready) {
-        execve(limits->python, (char *const *)(uintptr_t)argv,
-               (char *const *)(uintptr_t)environment);
-    }
-    int error = grouped ? errno : -errno;
-    (void)!write(report_fd, &error, sizeof error);
-    _exit(127);
+    signal(SIGPIPE, SIG_DFL);
+    execve(limits->python, (char *const *)(uintptr_t)argv,
+           (char *const *)(uintptr_t)box_environment);
+    box_fail(status_fd, "run '%s' in the box", limits->python);
 }
 
-static pid_t driver_start(const struct box_limits *limits, const struct box_fds *fds)
+void box_enter(struct box_limits *limits, const struct box_fds *given, int64_t life_ms,
+               int *ret_status_fd)
 {
-    int report[2];
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        box_fail(fds->status, "make a pipe");
-    }
-    pid_t pid = fork();
-    if (pid < 0) {
-        box_fail(fds->status, "start the interpreter (fork)");
-    }
-    if (pid == 0) {
-        driver_exec(limits, fds, report[1]);
-    }
-    close(report[1]);
-    int error = 0;
-    if (read(report[0], &error, sizeof error) == (ssize_t)sizeof error) {
-        errno = error < 0 ? -error : error;
-        if (error < 0) {
-            box_fail(fds->status, "join the control group of a box");
-        }
-        box_fail(fds->status, "run '%s' in the box", limits->python);
-    }
-    close(report[0]);
-    close(fds->control);
-    close(fds->out);
-    close(fds->err);
-    return pid;
-}
-
-static void report_ready(int status_fd, pid_t driver)
-{
-    struct wire_status status = {.magic = WIRE_MAGIC, .kind = WIRE_READY};
-    int pidfd = (int)syscall(SYS_pidfd_open, driver, 0);
-    if (pidfd < 0) {
-        box_fail(status_fd, "open a pidfd");
-    }
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct iovec iov = {&status, sizeof status};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &pidfd, sizeof pidfd);
-    if (sendmsg(status_fd, &message, MSG_NOSIGNAL) != (ssize_t)sizeof status) {
-        _exit(1); /* nobody is there any more */
-    }
-    close(pidfd);
-}
-
-void box_enter(const struct box_limits *limits, const struct box_fds *given, int64_t life_ms)
-{
-    struct box_fds fds = keep_only(given);
-    wait_for_maps(fds.start);
+    struct box_fds fds = *given;
+    int *list[BOX_FDS_MAX];
+    sigset_t all;
+    sigfillset(&all); /* no end of the interpreter is missed; it gets them back itself */
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    box_fds_list(&fds, list);
+    box_keep_only(list, BOX_FDS_KEPT, &fds.status);
+    box_wait_for_start(fds.start);
     umask(022);
     take_name(limits);
     leave_groups_of_the_host(fds.status);
     take_identity(fds.status);
     raise_loopback(fds.status);
     box_make_root(limits, fds.status);
-    use_null_device(fds.status);
+    box_use_null_device(fds.status);
     box_limit_processors(limits, fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
         box_fail(fds.status, "hide pid 1 from the box");
     }
-    box_set_landlock(fds.status);
     box_set_filter(limits, fds.status);
-    pid_t driver = driver_start(limits, &fds);
-    report_ready(fds.status, driver);
-    struct init init = {.limits = limits,
-                        .status = fds.status,
-                        .lifeline = fds.lifeline,
-                        .driver = driver,
-                        .group = fds.group,
-                        .life_until = now_ms() + life_ms,
-                        .freeze_at = INT64_MAX,
-                        .busy = true};
-    init_run(&init);
+    box_launch(limits, &fds, life_ms);
+    *ret_status_fd = fds.status;
 }

@@ -1,7 +1,7 @@
 /* What pid 1 does while the interpreter runs: it reaps, keeps the box within its memory, and ends the box when the
  * interpreter ends, when the gateway or the broker is gone, or when nobody has touched it for its life. With its end
  * the kernel ends everything that is left in the box. */
-#include "box.h"
+#include "init.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,6 +105,7 @@ static bool orders_take(struct init *init)
         if (len != (ssize_t)sizeof order || order.magic != WIRE_MAGIC) {
             return false;
         }
+        init->waits = false;
         if (order.kind == WIRE_FILE) {
             worker_start(init, fd);
         } else if (order.kind == WIRE_TOUCH) {
@@ -120,8 +121,10 @@ static bool orders_take(struct init *init)
 static void look_at_memory(struct init *init, struct memory_watch *watch)
 {
     bool driver_killed = false;
-    uint64_t bytes =
-        memory_enforce(watch, init->limits->memory_bytes, init->driver, &driver_killed);
+    /* Pages of a template stay where they are until somebody writes to them: they are added to what may be used, since
+     * nobody counts which of them have been copied since. */
+    uint64_t limit = init->limits->memory_bytes + init->limits->loaded_bytes;
+    uint64_t bytes = memory_enforce(watch, limit, init->driver, &driver_killed);
     if (bytes != 0 && (driver_killed || !init->memory_told)) {
         init->memory_told = true;
         status_send(init, &(struct wire_status){.magic = WIRE_MAGIC,
@@ -162,10 +165,10 @@ static int proc_open(const struct init *init)
     return fd;
 }
 
-/* One look at the memory, where no group limits it. How long until the next, if nothing happens before. */
+/* One look at the memory, where no group limits it and somebody uses the box. How long until the next, if nothing happens before. */
 static int watch_memory(struct init *init, struct memory_watch *watch, int pause_ms)
 {
-    if (init->frozen || (init->limits->groups->controls & GROUP_MEMORY) != 0) {
+    if (init->waits || init->frozen || (init->limits->group_controls & GROUP_MEMORY) != 0) {
         return INT_MAX;
     }
     if (memory_may_have_grown(watch)) {

@@ -59,7 +59,7 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
 
 bool box_is_pinned(const struct box_limits *limits)
 {
-    return limits->cpu_millis != 0 && (limits->groups->controls & GROUP_CPU) == 0;
+    return limits->cpu_millis != 0 && (limits->group_controls & GROUP_CPU) == 0;
 }
 
 /* As many of the broker's processors as the limit comes to, rounded up; which, is chosen at random. */
@@ -93,9 +93,10 @@ void box_limit_processors(const struct box_limits *limits, int status_fd)
 
 bool box_limit_driver(const struct box_limits *limits)
 {
+    /* What a template has loaded is not the box's own. */
     /* Descriptors in flight are counted by host uid and checked against the sender's own limit: pid 1 keeps a high one, so
      * that what other boxes have in flight does not keep it from reporting. */
-    return limit_lower(RLIMIT_DATA, limits->memory_bytes) &&
+    return limit_lower(RLIMIT_DATA, limits->memory_bytes + limits->loaded_data_bytes) &&
            limit_lower(RLIMIT_NOFILE, limits->files) &&
            limit_lower(RLIMIT_NPROC, limits->processes + 1); /* what is left is for a worker */
 }

@@ -6,13 +6,14 @@
  *
  * As root every box gets a host uid of its own, uid_base plus the number of a slot; a slot is free again when the box's
  * pid 1 has been reaped, which is when the kernel has ended everything in it. */
-#include "box.h"
+#include "broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,24 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BOXES_MAX 4096
 #define END_SECONDS 4
-
-struct broker {
-    struct box_limits limits;
-    struct groups groups;
-    int lifeline[2]; /* the reading end goes to every box; hangs up when this process ends */
-    int signals;
-    uint32_t next_slot; /* round and round, so that a uid is not used again at once */
-    pid_t slots[BOXES_MAX];
-};
-
-int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#define PROOF_MS 9000 /* for a first template to get ready, where it is asked for */
 
 static _Noreturn void die(const char *what)
 {
@@ -59,8 +44,8 @@ struct argument {
 static bool argument_take(const struct argument *argument, const char *value)
 {
     if (argument->text != NULL) {
-        *argument->text = value;
-        return value[0] == '/';
+        *argument->text = strdup(value); /* the arguments are wiped in every box */
+        return *argument->text != NULL;
     }
     char *end = NULL;
     errno = 0;
@@ -76,6 +61,7 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
         {"disk", &limits->disk_bytes, NULL},     {"inodes", &limits->inodes, NULL},
         {"processes", &limits->processes, NULL}, {"files", &limits->files, NULL},
         {"uid_base", &uid_base, NULL},           {"boxes", &boxes, NULL},
+        {"pool", &limits->pool, NULL},           {"preload", NULL, &limits->preload},
         {"cpu", &limits->cpu_millis, NULL},
     };
     unsigned seen = 0;
@@ -89,13 +75,9 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
         }
     }
     if (seen != (1u << sizeof known / sizeof known[0]) - 1 || boxes == 0 || boxes > BOXES_MAX ||
-        uid_base > UINT32_MAX - BOXES_MAX) {
+        limits->pool > POOL_MAX || uid_base > UINT32_MAX - BOXES_MAX - 1) {
         fprintf(stderr, "local-broker: started by local.so only\n");
         exit(2);
-    }
-    limits->python = strdup(limits->python); /* the arguments are wiped in every box */
-    if (limits->python == NULL) {
-        die("no memory");
     }
     limits->arguments = argv[0];
     limits->arguments_len = (size_t)(argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
@@ -104,31 +86,70 @@ static void limits_read(struct box_limits *limits, int argc, char **argv)
     limits->boxes_max = (uint32_t)boxes;
 }
 
+void broker_note(struct broker *broker, const char *format, ...)
+{
+    char note[sizeof broker->note];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(note, sizeof note, format, args);
+    va_end(args);
+    if (strcmp(note, broker->last_note) != 0) {
+        memcpy(broker->note, note, sizeof note);
+        memcpy(broker->last_note, note, sizeof note);
+    }
+}
+
 /* ---- slots ---- */
 
-static int slot_take(struct broker *broker)
+static int slot_find(struct broker *broker)
 {
-    for (uint32_t i = 0; i < broker->limits.boxes_max; i++) {
-        uint32_t slot = (broker->next_slot + i) % broker->limits.boxes_max;
+    uint32_t boxes_max = broker->maker.limits.boxes_max;
+    for (uint32_t i = 0; i < boxes_max; i++) {
+        uint32_t slot = (broker->next_slot + i) % boxes_max;
         if (broker->slots[slot] == 0) {
-            broker->next_slot = (slot + 1) % broker->limits.boxes_max;
+            broker->next_slot = (slot + 1) % boxes_max;
             return (int)slot;
         }
     }
     return -1;
 }
 
-static void slots_reap(struct broker *broker)
+void broker_reap(struct broker *broker)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        templates_reaped(broker, pid);
         groups_reaped(&broker->groups, pid);
-        for (uint32_t slot = 0; slot < broker->limits.boxes_max; slot++) {
+        for (uint32_t slot = 0; slot < broker->maker.limits.boxes_max; slot++) {
             if (broker->slots[slot] == pid) {
                 broker->slots[slot] = 0;
+                broker->slots_used--;
             }
         }
     }
+}
+
+static uint32_t host_id_of(const struct broker *broker, int slot)
+{
+    return geteuid() == 0 ? broker->maker.limits.uid_base + (uint32_t)slot : 0;
+}
+
+const char *broker_start_box(struct broker *broker, struct box_template *template, int64_t life_ms,
+                             struct box_ends *ret)
+{
+    broker_reap(broker);
+    int slot = slot_find(broker);
+    if (slot < 0) {
+        errno = EUSERS;
+        return "find a free slot";
+    }
+    const char *failed =
+        box_start(&broker->maker, template, host_id_of(broker, slot), life_ms, ret);
+    if (ret->pid > 0) {
+        broker->slots[slot] = ret->pid;
+        broker->slots_used++;
+    }
+    return failed;
 }
 
 /* ---- asking ---- */
@@ -136,40 +157,64 @@ static void slots_reap(struct broker *broker)
 /* One request: its reply socket, or -1 if there is none (yet). *ret_closed: the gateway is gone. */
 static int ask_receive(struct wire_ask *ask, bool *ret_closed)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {ask, sizeof *ask};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t len = recvmsg(WIRE_BROKER_FD, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    int fd;
+    ssize_t len = packet_receive(WIRE_BROKER_FD, ask, sizeof *ask, &fd, 1, MSG_DONTWAIT);
     *ret_closed = len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR);
-    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    int fd = -1;
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    }
-    if (fd >= 0 && (len != (ssize_t)sizeof *ask || ask->magic != WIRE_MAGIC)) {
-        close(fd);
-        fd = -1;
+    if (len != (ssize_t)sizeof *ask || ask->magic != WIRE_MAGIC) {
+        fds_close(&fd, 1);
     }
     return fd;
 }
 
-static uint32_t host_id_of(const struct broker *broker, int slot)
+/* A gateway that no longer waits needs no answer; descriptors that do not reach it are closed, and the box ends. */
+static void reply(struct broker *broker, int reply_fd, const char *failed, struct box_ends *ends)
 {
-    return geteuid() == 0 ? broker->limits.uid_base + (uint32_t)slot : 0;
+    struct wire_reply reply = {.magic = WIRE_MAGIC, .error = failed == NULL ? 0 : errno};
+    reply.error = failed != NULL && reply.error == 0 ? EIO : reply.error;
+    snprintf(reply.step, sizeof reply.step, "%s", failed == NULL ? "" : failed);
+    if (failed == NULL) { /* else that is the news */
+        memcpy(reply.note, broker->note, sizeof reply.note);
+    }
+    size_t count = failed != NULL ? 0 : ends->fds[WIRE_FD_EVENTS] >= 0 ? WIRE_FDS : WIRE_FD_EVENTS;
+    if (packet_send(reply_fd, &reply, sizeof reply, ends->fds, count) && failed == NULL) {
+        broker->note[0] = '\0';
+    }
+    fds_close(ends->fds, WIRE_FDS);
 }
 
-static void refuse_full(int reply_fd)
+/* From the pool, as a copy of the template, or from nothing: what is there, in this order. */
+static const char *find_box(struct broker *broker, int64_t life_ms, struct box_ends *ret)
 {
-    struct wire_reply reply = {.magic = WIRE_MAGIC, .error = EUSERS};
-    snprintf(reply.step, sizeof reply.step, "find a free slot");
-    /* A gateway that no longer waits needs no answer. */
-    (void)send(reply_fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const char *failed = NULL;
+    uint64_t number = 0;
+    bool is_full = broker->slots_used >= broker->maker.limits.boxes_max;
+    if (pool_take(broker, life_ms, is_full, ret)) {
+        return NULL;
+    }
+    struct box_template *template = templates_pick(broker, &number);
+    if (template != NULL) {
+        failed = broker_start_box(broker, template, life_ms, ret);
+        if (failed == NULL || errno == EUSERS) {
+            return failed;
+        }
+        char why[WIRE_STEP_BYTES + 100];
+        snprintf(why, sizeof why, "cannot %s: %s", failed, strerror(errno));
+        templates_failed(broker, number, why);
+    }
+    return broker_start_box(broker, NULL, life_ms, ret);
+}
+
+static void turn(struct broker *, int64_t until, bool *asked);
+static int64_t look_after(struct broker *);
+
+static void await_template(struct broker *broker)
+{
+    int64_t until = now_ms() + PROOF_MS;
+    int64_t next = look_after(broker);
+    while (!templates_are_settled(broker) && now_ms() < until) {
+        turn(broker, next < until ? next : until, NULL);
+        next = look_after(broker);
+    }
 }
 
 static bool ask_serve(struct broker *broker)
@@ -180,16 +225,15 @@ static bool ask_serve(struct broker *broker)
     if (reply_fd < 0) {
         return !closed;
     }
-    slots_reap(broker);
-    int slot = slot_take(broker);
-    if (slot < 0) {
-        refuse_full(reply_fd);
-    } else {
-        pid_t pid = box_spawn(&broker->limits, host_id_of(broker, slot), broker->lifeline[0],
-                              ask.life_ms, reply_fd);
-        broker->slots[slot] = pid > 0 ? pid : 0;
+    if (ask.await_template != 0) {
+        await_template(broker);
     }
+    broker_reap(broker);
+    struct box_ends ends;
+    const char *failed = find_box(broker, ask.life_ms, &ends);
+    reply(broker, reply_fd, failed, &ends);
     close(reply_fd);
+    pool_disturb(broker);
     return true;
 }
 
@@ -217,6 +261,11 @@ static void broker_prepare(struct broker *broker)
     sigaddset(&chld, SIGCHLD);
     sigprocmask(SIG_BLOCK, &chld, NULL);
     signal(SIGPIPE, SIG_IGN);
+    broker->maker.lifeline = broker->lifeline[0];
+    broker->maker.init = program_init();
+    if (broker->maker.init < 0) {
+        die("make the init of boxes (memfd_create)");
+    }
     broker->signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
     if (broker->signals < 0) {
         die("signalfd");
@@ -240,18 +289,22 @@ static void hello_send(const struct broker *broker)
 
 static void groups_prepare(struct broker *broker)
 {
-    struct box_limits *limits = &broker->limits;
-    const struct group_limits group = {.memory_bytes = limits->memory_bytes + KERNEL_BYTES,
-                                       .processes = limits->processes + 1 + WORKERS_MAX, /* and pid 1 */
-                                       .cpu_millis = limits->cpu_millis};
+    struct box_limits *limits = &broker->maker.limits;
+    const struct group_limits group = {
+        .memory_bytes = limits->memory_bytes + KERNEL_BYTES,
+        /* Pid 1 and its worker; the interpreter has a limit of its own. */
+        .processes = limits->processes + 1 + WORKERS_MAX,
+        .cpu_millis = limits->cpu_millis};
     groups_start(&broker->groups, &group);
-    limits->groups = &broker->groups;
+    broker->maker.groups = &broker->groups;
+    limits->group_controls = broker->groups.controls;
 }
 
 /* The gateway is gone, or done. All boxes end with the lifeline; they are waited for, so that nothing is left when this
  * process is: as pid 1 of a container the gateway would inherit them. */
 static void end_all(struct broker *broker)
 {
+    templates_end(broker);
     close(broker->lifeline[1]);
     alarm(END_SECONDS); /* a box that does not end is not waited for */
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
@@ -259,26 +312,66 @@ static void end_all(struct broker *broker)
     groups_end(&broker->groups);
 }
 
+static int64_t upkeep(struct broker *broker)
+{
+    int64_t templates = templates_upkeep(broker), pool = pool_upkeep(broker);
+    int groups_ms = groups_tend(&broker->groups);
+    int64_t groups = groups_ms < 0 ? INT64_MAX : now_ms() + groups_ms;
+    int64_t next = templates < pool ? templates : pool;
+    return groups < next ? groups : next;
+}
+
+static int pause_until(int64_t until)
+{
+    int64_t left = until - now_ms();
+    return until == INT64_MAX ? -1 : left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
+}
+
+/* One wait and what it brings; an ask only where `asked` is given. */
+static void turn(struct broker *broker, int64_t until, bool *asked)
+{
+    struct pollfd events[4 + POOL_MAX + 1] = {
+        {asked != NULL ? WIRE_BROKER_FD : -1, POLLIN, 0},
+        {broker->signals, POLLIN, 0},
+        {broker->templates.current_number != 0 ? broker->templates.current.socket : -1, POLLIN, 0},
+        {broker->templates.next_number != 0 ? broker->templates.next.socket : -1, POLLIN, 0}};
+    int watched[POOL_MAX + 1];
+    size_t count = pool_watched(broker, watched);
+    for (size_t i = 0; i < count; i++) {
+        events[4 + i] = (struct pollfd){watched[i], POLLIN, 0};
+    }
+    if (poll(events, 4 + count, pause_until(until)) < 0 && errno != EINTR) {
+        die("poll");
+    }
+    struct signalfd_siginfo info[8];
+    while (read(broker->signals, info, sizeof info) > 0) {
+    }
+    if (asked != NULL) {
+        *asked = events[0].revents != 0;
+    }
+}
+
+/* What can wait until nobody asks. */
+static int64_t look_after(struct broker *broker)
+{
+    broker_reap(broker);
+    templates_hear(broker);
+    pool_look(broker);
+    return upkeep(broker);
+}
+
 int main(int argc, char **argv)
 {
     static struct broker broker;
-    limits_read(&broker.limits, argc, argv);
+    limits_read(&broker.maker.limits, argc, argv);
     broker_prepare(&broker);
     groups_prepare(&broker);
     hello_send(&broker);
-    box_compile(&broker.limits, host_id_of(&broker, 0), broker.lifeline[0]);
-    struct pollfd events[] = {{WIRE_BROKER_FD, POLLIN, 0}, {broker.signals, POLLIN, 0}};
+    box_compile(&broker.maker, host_id_of(&broker, 0));
     for (bool open = true; open;) {
-        if (poll(events, 2, groups_tend(&broker.groups)) < 0 && errno != EINTR) {
-            die("poll");
-        }
-        if (events[1].revents != 0) {
-            struct signalfd_siginfo info[8];
-            while (read(broker.signals, info, sizeof info) > 0) {
-            }
-            slots_reap(&broker);
-        }
-        if (events[0].revents != 0) {
+        bool asked = false;
+        turn(&broker, look_after(&broker), &asked);
+        if (asked) {
             open = ask_serve(&broker);
         }
     }

@@ -7,7 +7,7 @@
  * them they count with their full size, each mapping once.
  *
  * RLIMIT_DATA bounds every single process besides, so that the common excess is a MemoryError and kills nothing. */
-#include "box.h"
+#include "init.h"
 
 #include <dirent.h>
 #include <errno.h>

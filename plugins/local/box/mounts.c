@@ -329,9 +329,9 @@ static void change_root(int status_fd)
     }
 }
 
-void box_make_root(const struct box_limits *limits, int status_fd)
+/* The box's own files and folders, put together at STAGE. */
+static void make_stage(const struct box_limits *limits, int status_fd)
 {
-    int ceiling_fds[COUNT(ceilings)];
     if (mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         box_fail(status_fd, "make mounts private");
     }
@@ -346,6 +346,12 @@ void box_make_root(const struct box_limits *limits, int status_fd)
     bind_host_files(status_fd);
     make_devices(status_fd);
     make_disk(limits, status_fd);
+}
+
+void box_make_root(const struct box_limits *limits, int status_fd)
+{
+    int ceiling_fds[COUNT(ceilings)];
+    make_stage(limits, status_fd);
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
         box_fail(status_fd, "mount /proc");
     }
@@ -358,5 +364,16 @@ void box_make_root(const struct box_limits *limits, int status_fd)
     if (mount_setattr(AT_FDCWD, "proc", 0, &read_only, sizeof read_only) != 0) {
         box_fail(status_fd, "make /proc read-only");
     }
+    change_root(status_fd);
+}
+
+void template_make_root(const struct box_limits *limits, int status_fd)
+{
+    make_stage(limits, status_fd);
+    /* The host's, as it is: a box may mount its own only where one is in full sight. */
+    if (!bind("/proc", "proc", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)) {
+        box_fail(status_fd, "bind /proc");
+    }
+    offer_to_oom_killer();
     change_root(status_fd);
 }

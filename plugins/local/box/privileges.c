@@ -4,11 +4,46 @@
  * has: it gets its own in its own user namespace, and gives them up. */
 #include "box.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define CAPABILITIES_MAX 64 /* what the capget() of today can hold */
+
+/* So that the process that the exec makes has them too: it does not become root by its uid. */
+static bool keep_over_exec(const uint64_t kept)
+{
+    for (unsigned long capability = 0; capability < CAPABILITIES_MAX; capability++) {
+        bool is_kept = capability < 64 && (kept >> capability & 1) != 0;
+        if (is_kept ? prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0
+                    : prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno != EINVAL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool template_keep_privileges(bool is_root)
+{
+    const uint64_t kept = is_root ? 1ull << CAP_SETUID | 1ull << CAP_SETGID : 0;
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    memset(data, 0, sizeof data);
+    if (syscall(SYS_capget, &header, data) != 0) {
+        return false;
+    }
+    data[0].inheritable = (uint32_t)kept;
+    data[1].inheritable = 0;
+    if (syscall(SYS_capset, &header, data) != 0 || !keep_over_exec(kept)) {
+        return false;
+    }
+    memset(data, 0, sizeof data);
+    data[0].effective = data[0].permitted = data[0].inheritable = (uint32_t)kept;
+    return syscall(SYS_capset, &header, data) == 0;
+}
 
 bool broker_keep_privileges(void)
 {

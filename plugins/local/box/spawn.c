@@ -1,9 +1,9 @@
 /* Starting a box: its sockets and pipes, one clone3() into all new namespaces, the id maps, the reply.
  *
- * The maps are written from outside by the broker, as root for any host uid and as an ordinary user for its own. So
- * root needs no unprivileged user namespaces, and the process that becomes pid 1 never has to be root on the host with
- * an identity that it could go back to. */
-#include "box.h"
+ * The maps are written from outside, by the broker or by a template (maps.c). So root needs no unprivileged user
+ * namespaces for boxes that are copies of the broker, and the process that becomes pid 1 never has to be root on the host
+ * with an identity that it could go back to. */
+#include "template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,39 +13,27 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define NAMESPACES \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
-
-#define OOM_SCORE "500" /* of -1000 to 1000 */
 
 /* All descriptors that a box needs, both ends. */
 struct plumbing {
     int control[2], status[2];    /* [0] the gateway's, [1] the box's */
     int out[2], err[2], start[2]; /* [0] reading, [1] writing */
-    int init;                     /* pidfd of pid 1 */
+    struct box_birth birth;
 };
-
-#define PLUMBING_INTS (sizeof(struct plumbing) / sizeof(int))
 
 static void plumbing_clear(struct plumbing *plumbing)
 {
-    int fds[PLUMBING_INTS];
-    memcpy(fds, plumbing, sizeof fds);
-    for (size_t i = 0; i < PLUMBING_INTS; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
-    }
+    fds_close((int *)plumbing, offsetof(struct plumbing, birth) / sizeof(int));
+    fds_close(&plumbing->birth.pidfd, 1);
 }
 
 /* The step that failed, or NULL. */
 static const char *plumbing_make(struct plumbing *plumbing, uint32_t host_id)
 {
     memset(plumbing, 0xff, sizeof *plumbing);
+    plumbing->birth.is_in_group = false;
     int packets = SOCK_SEQPACKET | SOCK_CLOEXEC, yes = 1;
     /* The kernel then says of each packet which process sent it; set before the box can send any. */
     if (socketpair(AF_UNIX, packets, 0, plumbing->control) != 0 ||
@@ -63,49 +51,13 @@ static const char *plumbing_make(struct plumbing *plumbing, uint32_t host_id)
     return NULL;
 }
 
-static bool proc_write(pid_t pid, const char *name, const char *text)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    ssize_t len = write(fd, text, strlen(text));
-    int error = errno;
-    close(fd);
-    errno = error;
-    return len == (ssize_t)strlen(text);
-}
-
-static bool write_map(pid_t pid, const char *name, uint32_t host_id)
-{
-    char line[64];
-    snprintf(line, sizeof line, "%d %u 1\n", BOX_UID, (unsigned)host_id);
-    return proc_write(pid, name, line);
-}
-
-/* The step that failed, or NULL. */
-static const char *write_maps(pid_t pid, uint32_t host_id)
-{
-    if (!proc_write(pid, "setgroups", "deny")) {
-        return "write setgroups of the user namespace";
-    }
-    if (!write_map(pid, "uid_map", host_id != 0 ? host_id : (uint32_t)geteuid())) {
-        return "write uid_map of the user namespace";
-    }
-    if (!write_map(pid, "gid_map", host_id != 0 ? host_id : (uint32_t)getegid())) {
-        return "write gid_map of the user namespace";
-    }
-    return NULL;
-}
-
 /* Born in its group where that is v2's: it costs nothing there. */
-static pid_t clone_namespaces(const struct box_group *group, int *ret_pidfd)
+static pid_t clone_namespaces(const struct box_group *group, struct box_birth *birth)
 {
-    struct clone_args args = {.flags = NAMESPACES | CLONE_PIDFD,
-                              .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+    struct clone_args args = {.flags = BOX_NAMESPACES | CLONE_PIDFD,
+                              .pidfd = (uint64_t)(uintptr_t)&birth->pidfd,
                               .exit_signal = SIGCHLD};
+    birth->is_in_group = group->into >= 0;
     if (group->into >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)group->into;
@@ -113,103 +65,88 @@ static pid_t clone_namespaces(const struct box_group *group, int *ret_pidfd)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-static bool send_with_fds(int socket_fd, const struct wire_reply *reply, const int *fds)
+/* A copy of the broker. The step that failed, or NULL. */
+static const char *clone_broker(const struct box_maker *maker, uint32_t host_id,
+                                const struct box_fds *fds, int other_end, int64_t life_ms,
+                                struct box_birth *birth)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * WIRE_FDS)];
-    } control;
-    memset(&control, 0, sizeof control);
-    struct iovec iov = {(void *)(uintptr_t)reply, sizeof *reply};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fds != NULL) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        size_t count = fds[WIRE_FD_EVENTS] >= 0 ? WIRE_FDS : WIRE_FD_EVENTS;
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int) * count);
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-        memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
+    birth->pid = clone_namespaces(&fds->group, birth);
+    if (birth->pid < 0) {
+        return "create namespaces (clone3)";
     }
-    return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *reply;
-}
-
-static pid_t refuse(int reply_fd, struct plumbing *plumbing, const char *step)
-{
-    struct wire_reply reply = {.magic = WIRE_MAGIC, .error = errno != 0 ? errno : EIO};
-    snprintf(reply.step, sizeof reply.step, "%s", step);
-    /* A gateway that no longer waits needs no answer. */
-    (void)send_with_fds(reply_fd, &reply, NULL);
-    plumbing_clear(plumbing);
-    return -1;
-}
-
-/* What is done to the child from outside before it may begin; the step that failed, or NULL. */
-static const char *child_prepare(const struct box_limits *limits, const struct box_group *group,
-                                 pid_t pid, uint32_t host_id)
-{
-    /* Where memory runs short on the whole host, boxes go first. */
-    if (!proc_write(pid, "oom_score_adj", OOM_SCORE)) {
+    if (birth->pid == 0) {
+        struct box_limits limits = maker->limits;
+        int status_fd;
+        close(other_end);
+        box_enter(&limits, fds, life_ms, &status_fd);
+        box_run_driver(&limits, status_fd);
+    }
+    if (!proc_write(birth->pid, "oom_score_adj", OOM_SCORE)) {
         return "make the box the first to be killed where the host lacks memory (oom_score_adj)";
     }
-    if (!group_join(limits->groups, group, pid)) {
-        return "join the control group of a box";
-    }
-    return write_maps(pid, host_id);
+    const struct id_map users = {BOX_UID, host_id != 0 ? host_id : (uint32_t)geteuid(), 1};
+    const struct id_map groups = {BOX_UID, host_id != 0 ? host_id : (uint32_t)getegid(), 1};
+    return maps_write(birth->pid, &users, &groups);
 }
 
-static pid_t spawn_in(const struct box_limits *limits, uint32_t host_id, int lifeline,
-                      int64_t life_ms, int reply_fd, const struct box_group *group)
+/* The gateway's ends leave the plumbing. */
+static void ends_take(struct plumbing *plumbing, struct box_group *group, struct box_ends *ret)
+{
+    int *const ends[WIRE_FDS] = {&plumbing->control[0], &plumbing->status[0],   &plumbing->out[0],
+                                 &plumbing->err[0],     &plumbing->birth.pidfd, &group->events};
+    for (size_t i = 0; i < WIRE_FDS; i++) {
+        ret->fds[i] = *ends[i];
+        *ends[i] = -1;
+    }
+}
+
+/* The step that failed, or NULL. */
+static const char *start_in(const struct box_maker *maker, struct box_template *template,
+                            uint32_t host_id, int64_t life_ms, struct plumbing *plumbing,
+                            const struct box_group *group)
+{
+    const char *failed = plumbing_make(plumbing, host_id);
+    if (failed != NULL) {
+        return failed;
+    }
+    const struct box_fds fds = {
+        plumbing->start[0], maker->lifeline,  plumbing->status[1], plumbing->control[1],
+        plumbing->out[1],   plumbing->err[1], maker->init,         *group};
+    struct box_birth *birth = &plumbing->birth;
+    failed = template != NULL
+                 ? template_clone(template, maker, host_id, &fds, life_ms, birth)
+                 : clone_broker(maker, host_id, &fds, plumbing->start[1], life_ms, birth);
+    if (failed == NULL && !group_join(maker->groups, group, birth->pid, birth->is_in_group)) {
+        failed = "join the control group of a box";
+    }
+    if (failed == NULL && write(plumbing->start[1], "g", 1) != 1) {
+        failed = "let the box go";
+    }
+    return failed; /* it reads the end of file in place of the byte, and leaves */
+}
+
+const char *box_start(const struct box_maker *maker, struct box_template *template,
+                      uint32_t host_id, int64_t life_ms, struct box_ends *ret)
 {
     struct plumbing plumbing;
-    const char *failed = plumbing_make(&plumbing, host_id);
-    if (failed != NULL) {
-        return refuse(reply_fd, &plumbing, failed);
-    }
-    pid_t pid = clone_namespaces(group, &plumbing.init);
-    if (pid < 0) {
-        return refuse(reply_fd, &plumbing, "create namespaces (clone3)");
-    }
-    if (pid == 0) {
-        close(plumbing.start[1]);
-        const struct box_fds fds = {
-            plumbing.start[0], lifeline, plumbing.status[1], plumbing.control[1], plumbing.out[1],
-            plumbing.err[1],   *group};
-        box_enter(limits, &fds, life_ms);
-    }
-    failed = child_prepare(limits, group, pid, host_id);
-    if (failed != NULL) {
-        /* It reads the end of file in place of the byte and leaves; the main loop reaps it and frees the slot. */
-        (void)refuse(reply_fd, &plumbing, failed);
-        return pid;
-    }
-    struct wire_reply reply = {.magic = WIRE_MAGIC};
-    const int fds[WIRE_FDS] = {plumbing.control[0], plumbing.status[0], plumbing.out[0],
-                               plumbing.err[0],     plumbing.init,      group->events};
-    /* If the reply cannot be sent, the status socket's other end closes with it and the box ends. */
-    (void)send_with_fds(reply_fd, &reply, fds);
-    (void)!write(plumbing.start[1], "g", 1);
-    plumbing_clear(&plumbing);
-    return pid;
-}
-
-pid_t box_spawn(const struct box_limits *limits, uint32_t host_id, int lifeline, int64_t life_ms,
-                int reply_fd)
-{
     struct box_group group;
-    if (!group_take(limits->groups, &group)) {
-        struct plumbing none;
-        memset(&none, 0xff, sizeof none);
-        return refuse(reply_fd, &none, "make the control group of a box");
+    *ret = (struct box_ends){.pid = -1, .fds = {-1, -1, -1, -1, -1, -1}};
+    if (!group_take(maker->groups, &group)) {
+        return "make the control group of a box";
     }
-    pid_t pid = spawn_in(limits, host_id, lifeline, life_ms, reply_fd, &group);
-    if (pid > 0) {
-        group_note(limits->groups, &group, pid);
+    const char *failed = start_in(maker, template, host_id, life_ms, &plumbing, &group);
+    int error = errno;
+    ret->pid = plumbing.birth.pid;
+    if (ret->pid > 0) {
+        group_note(maker->groups, &group, ret->pid);
     } else {
-        group_drop(limits->groups, &group);
+        group_drop(maker->groups, &group);
     }
+    if (failed == NULL) {
+        ends_take(&plumbing, &group, ret);
+    }
+    plumbing_clear(&plumbing);
     box_group_close(&group);
-    return pid;
+    errno = error;
+    return failed;
 }

@@ -2,7 +2,7 @@
  * rights: what it may not read or write, code in the box may not either. */
 #include "worker.h"
 
-#include "box.h"
+#include "init.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -97,9 +97,7 @@ class Control:
 
     def __init__(self, fd):
         self.fd = fd  # of a socket that keeps packets apart: a read or write is one
-        posix.set_inheritable(fd, False)
-        self.pid = _getpid()
-        self.thread = _ident()
+        self.pid = self.thread = -1
         self.lock = _lock_new()  # held over all packets of one value
         self.buffer = memoryview(bytearray(PACKET_MAX))  # there also when memory is short
         self.nonce = b"\0" * 8
@@ -107,6 +105,11 @@ class Control:
         self.sending = 0  # within send() in the main thread: an interrupt has to wait
         self.interrupted = False
         self.threads = Threads(self)
+
+    def attach(self):
+        """From here on there is a connection."""
+        posix.set_inheritable(self.fd, False)
+        self.pid, self.thread = _getpid(), _ident()
         posix.register_at_fork(after_in_child=self.forget)
 
     def forget(self):
@@ -554,17 +557,27 @@ class Driver:
             self.warm_up()
         return self.control.receive_request()
 
+    def load_ast(self):
+        import _ast
+
+        self.ast = _ast
+
+    def prepare(self):
+        """What would be done with time, or with the first cell."""
+        self.warm_up()
+        self.load_ast()
+        self.keep_reserve()
+
     def serve(self):
         sys.stdin = open(0, closefd=False)
         builtins.input = no_input
         sys.argv = [""]
         sys.path.insert(0, "")
+        self.control.attach()
         self.reset()
         self.control.hello()
         # Every cell needs it, and it takes long: while the gateway takes the hello and sends the first cell.
-        import _ast
-
-        self.ast = _ast
+        self.load_ast()
         while True:
             try:
                 request = self.next_request()
@@ -584,4 +597,4 @@ class Driver:
 
 
 if __name__ == "__main__":
-    Driver().serve()
+    (run_template(sys.argv[2].split()) if sys.argv[1:2] == ["template"] else Driver()).serve()
