@@ -146,14 +146,32 @@ struct json_value value_of(struct reading *reading, const char *format, ...)
     return (struct json_value){json_type_of(text[0]), raw};
 }
 
+/* Each part and each of its members has a path: printing them would cost as much as the texts. */
 const char *path_at(struct reading *reading, const char *path, const char *name)
 {
-    return arena_printf(reading->arena, "%s.%s", path, name);
+    size_t head = strlen(path), tail = strlen(name);
+    char *whole = check_alloc(arena_alloc(reading->arena, head + tail + 2));
+    memcpy(whole, path, head);
+    whole[head] = '.';
+    memcpy(whole + head + 1, name, tail + 1);
+    return whole;
 }
 
 const char *path_item(struct reading *reading, const char *path, size_t index)
 {
-    return arena_printf(reading->arena, "%s[%zu]", path, index);
+    char digits[24];
+    size_t at = sizeof digits, head = strlen(path);
+    digits[--at] = '\0';
+    digits[--at] = ']';
+    do {
+        digits[--at] = (char)('0' + index % 10);
+        index /= 10;
+    } while (index > 0);
+    digits[--at] = '[';
+    char *whole = check_alloc(arena_alloc(reading->arena, head + sizeof digits - at));
+    memcpy(whole, path, head);
+    memcpy(whole + head, digits + at, sizeof digits - at);
+    return whole;
 }
 
 /* ---- objects ---- */
