@@ -407,6 +407,26 @@ class Waiting(Subject):
         return 3 * (max(settings.seconds, 2) + 3 + 3 + 6 + 1)
 
 
+class Limits(Subject):
+    """What a key costs, and its limits: the same request with each kind of authentication."""
+    name, title = "limits", "Keys and their limits: a plain request of 1 KB, 32 connections"
+
+    def prepare(self, lab):
+        self.body = write_body(lab, "limits", chat("m"))
+        self.servers = [(auth, lab.start_sandgate(auth)) for auth in servers.AUTHS]
+        for _, server in self.servers:
+            probe(server, chat("m"), "Good morning.")
+            load(lab, server, self.body, 32, seconds=min(2, lab.settings.seconds))
+
+    def measure(self, lab, turn):
+        for auth, server in rotated(self.servers, turn):
+            outcome = load_without_errors(lab, server, self.body, 32)
+            self.add(lab, "CPU a request", auth, "µs", outcome.cpu_each(outcome.answers))
+
+    def seconds(self, settings):
+        return 4 * (settings.seconds + 0.4)
+
+
 class Local(Subject):
     """The local sandbox by itself: real processes in real namespaces, by its own benchmark."""
     name, title = "local", "The local sandbox (40 containers a round, the median of each)"
@@ -437,7 +457,7 @@ class Local(Subject):
         return 15
 
 
-SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Waiting, Local)
+SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Limits, Waiting, Local)
 
 
 def measure_all(lab, wanted, rounds, say):

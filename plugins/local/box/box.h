@@ -176,10 +176,6 @@ void box_drop_privileges(int status_fd);
 /* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */
 bool box_limit_driver(const struct box_limits *);
 
-/* ---- landlock.c: which files may be read, run and written, once more; behind no_new_privs, before the filter ---- */
-
-void box_set_landlock(int status_fd);
-
 /* ---- filter.c: system calls are limited from here on, for pid 1 and all that it starts ---- */
 
 #define FILTER_MAX 1024 /* instructions */

@@ -97,8 +97,8 @@ static bool limits_write(const struct group_limits *limits, const struct group_t
         {GROUP_MEMORY, true, true, "memory.swap.max", "0"},
         {GROUP_MEMORY, false, false, "memory.limit_in_bytes", memory},
         {GROUP_MEMORY, false, true, "memory.memsw.limit_in_bytes", memory},
-        {GROUP_PIDS, true, false, "pids.max", pids},
-        {GROUP_PIDS, false, false, "pids.max", pids},
+        {GROUP_PIDS, true, false, GROUP_PIDS_FILE, pids},
+        {GROUP_PIDS, false, false, GROUP_PIDS_FILE, pids},
         {GROUP_CPU, true, false, "cpu.max", max},
         {GROUP_CPU, false, false, "cpu.cfs_quota_us", quota},
     };

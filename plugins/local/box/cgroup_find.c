@@ -12,7 +12,7 @@ static const struct {
     unsigned control;
 } controllers[] = {
     {"memory", GROUP_MEMORY},
-    {"pids", GROUP_PIDS},
+    {GROUP_PIDS_CONTROLLER, GROUP_PIDS},
     {"cpu", GROUP_CPU},
 };
 

@@ -179,7 +179,7 @@ static bool controllers_enable(const char *folder, unsigned controls)
     return ((controls & GROUP_MEMORY) == 0 ||
             group_file_write(folder, "cgroup.subtree_control", "+memory")) &&
            ((controls & GROUP_PIDS) == 0 ||
-            group_file_write(folder, "cgroup.subtree_control", "+pids")) &&
+            group_file_write(folder, "cgroup.subtree_control", "+" GROUP_PIDS_CONTROLLER)) &&
            ((controls & GROUP_CPU) == 0 ||
             group_file_write(folder, "cgroup.subtree_control", "+cpu"));
 }
@@ -236,7 +236,10 @@ static bool tree_try(const struct groups *groups, const struct group_tree *tree)
     char folder[GROUP_FILE_PATH], work[GROUP_FILE_PATH];
     group_file_path(folder, tree->path, "box-0");
     group_file_path(work, folder, "work");
-    return mkdir(tree->path, 0755) == 0 && group_make(groups, tree, 0) &&
+    /* In v2 each level hands its controllers down by itself. */
+    return mkdir(tree->path, 0755) == 0 &&
+           (!tree->is_v2 || controllers_enable(tree->path, tree->controls & GROUP_LIMITS)) &&
+           group_make(groups, tree, 0) &&
            try_to_join((tree->controls & GROUP_FREEZE) != 0 ? work : folder);
 }
 
