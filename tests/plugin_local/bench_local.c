@@ -114,6 +114,7 @@ static void await_pool(size_t pool)
     while (pool > 0 && host_boxes(NULL, 0) != pool) {
         CHECK(fiber_sleep(2) == 0);
     }
+    CHECK(pool == 0 || fiber_sleep(SETTLE_MS) == 0); /* the last of them is being set up */
 }
 
 static void one_after_another(size_t pool, const char *what)

@@ -46,23 +46,31 @@ static bool is_current(const struct broker *broker, const struct ready_box *box)
     return box->template == broker->templates.current_number;
 }
 
-bool pool_take(struct broker *broker, int64_t life_ms, bool any, struct box_ends *ret)
+static bool take_one(struct broker *broker, int64_t life_ms, bool proven, bool any,
+                     struct box_ends *ret)
 {
     struct pool *pool = &broker->pool;
-    pool_look(broker);
     for (size_t i = 0; i < pool->count;) {
-        if (!any && !is_current(broker, &pool->boxes[i])) {
+        const struct ready_box *box = &pool->boxes[i];
+        if ((proven && !box->is_proven) || (!any && !is_current(broker, box))) {
             i++;
-            continue;
-        }
-        if (!has_ended(&pool->boxes[i].ends) && touch(&pool->boxes[i].ends, life_ms)) {
-            *ret = pool->boxes[i].ends;
+        } else if (!has_ended(&box->ends) && touch(&box->ends, life_ms)) {
+            *ret = box->ends;
             pool->boxes[i] = pool->boxes[--pool->count];
             return true;
+        } else {
+            drop(broker, i);
         }
-        drop(broker, i);
     }
     return false;
+}
+
+bool pool_take(struct broker *broker, int64_t life_ms, bool any, struct box_ends *ret)
+{
+    pool_look(broker);
+    /* One that is being set up is still nearer than a new one. */
+    return take_one(broker, life_ms, true, false, ret) ||
+           take_one(broker, life_ms, false, any, ret);
 }
 
 void pool_disturb(struct broker *broker)
