@@ -72,6 +72,10 @@ def translated(what):
     return lambda get: ratio(get("translated", what, "translated"), get("translated", what, "untranslated"))
 
 
+def limits(who, than):
+    return lambda get: ratio(get("limits", "CPU a request", who), get("limits", "CPU a request", than))
+
+
 # subject, title, value of a round, limit, unit, which of the rounds' values is held against it
 TARGETS = (
     ("relay", "relay: CPU a request ÷ nginx, 32 connections", cpu_against_nginx(32), 2.6, "", "median"),
@@ -96,6 +100,8 @@ TARGETS = (
     *((("forms", f"{form}: CPU a passed chunk, 100 streams", just("forms", "CPU a chunk", form), 10, "µs", "median"))
       for form in ("chat", "responses", "messages")),
     ("translated", "translated ÷ untranslated: CPU a request of 2 KB", translated("CPU a request, 2 KB"), 2.0, "", "median"),
+    ("limits", "a key with limits ÷ without: CPU a request", limits("with limits", "a key"), 1.05, "", "median"),
+    ("limits", "limits of users too ÷ without: CPU a request", limits("limits of users", "a key"), 1.05, "", "median"),
     ("waiting", "9,500 waiting: errors", just("waiting", "errors", "sandgate"), 0, "", "max"),
     ("waiting", "9,500 waiting: RSS", just("waiting", "RSS at most", "sandgate"), 450, "MB", "max"),
     ("waiting", "9,500 waiting: threads more than idle", just("waiting", "threads more than idle", "sandgate"), 32, "",
@@ -103,7 +109,10 @@ TARGETS = (
     ("waiting", "9,500 waiting: share of a core", just("waiting", "share of a core", "sandgate"), 0.6, "", "median"),
     ("local", "local sandbox: create to first output", just("local", "create to first output", "local"), 3.0, "ms",
      "median"),
+    ("local", "local sandbox: the same, cold", just("local", "create to first output, cold", "local"), 15.0, "ms", "median"),
     ("local", "local sandbox: next run", just("local", "next run", "local"), 1.0, "ms", "median"),
+    ("local", "local sandbox: memory of an idle session with packages loaded",
+     just("local", "memory of an idle session, with packages", "local"), 8.0, "MB", "median"),
 )
 
 

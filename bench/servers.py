@@ -34,7 +34,7 @@ http {{
 }}
 """
 
-SANDGATE = """auth: {{ mode: none }}
+SANDGATE = """auth: {auth}
 upstreams:
   - {{ name: up, base_url: "http://127.0.0.1:{upstream}/v1", models: ["*"] }}
   - {{ name: of_chat, base_url: "http://127.0.0.1:{upstream}/v1", models: [of-chat, stream], surfaces: [chat] }}
@@ -42,6 +42,16 @@ sandboxes: [ {{ name: box, plugin: mock }} ]
 interceptors: [ {{ plugin: code_interpreter, sandbox: box }} ]
 sessions: {{ idle_timeout: 24h, per_identity: 100000, max_containers: 100000, max_containers_total: 100000 }}
 """
+
+# Keys for sandgate: open, one without a limit, one with all of them, and one whose users have theirs too. Limits that no
+# load reaches cost as much as others.
+LIMITS = "requests_per_minute: 1000000, runs_per_minute: 1000000, in_flight: 100000"
+USER_LIMITS = "user_requests_per_minute: 1000000, user_runs_per_minute: 1000000, user_in_flight: 100000"
+KEY = "key-of-the-load"
+AUTHS = {"open": "{ mode: none }",
+         "a key": f"{{ keys: [ {{ name: a, key: {KEY} }} ] }}",
+         "with limits": f"{{ keys: [ {{ name: a, key: {KEY}, {LIMITS} }} ] }}",
+         "limits of users": f'{{ keys: [ {{ name: a, key: {KEY}, {LIMITS}, {USER_LIMITS}, user_from: "header:x-user" }} ] }}'}
 
 # Its own server listens on all addresses of the machine.
 LOOPBACK = """const net = require("net");
@@ -216,12 +226,14 @@ class Lab:
         server.stream_port, server.log_path = stream_port, folder / "nginx.log"
         return server
 
-    def start_sandgate(self):
+    def start_sandgate(self, auth="open"):
         port = free_port()
         config = self.work / f"sandgate-{port}.yaml"
-        config.write_text(SANDGATE.format(upstream=self.upstream.port))
+        config.write_text(SANDGATE.format(upstream=self.upstream.port, auth=AUTHS[auth]))
         command = [self.build / "bin/sandgate", "serve", "--config", config, "--listen", f"127.0.0.1:{port}"]
-        return self._start("sandgate", command, port, self.cores["server"])
+        server = self._start("sandgate", command, port, self.cores["server"])
+        server.headers = {} if auth == "open" else {"authorization": f"Bearer {KEY}", "x-user": "somebody"}
+        return server
 
     def start_portkey(self):
         port = free_port()

@@ -137,8 +137,11 @@ static bool put_escape(struct buf *b, unsigned char c)
         return buf_append(b, "\\b", 2);
     case '\f':
         return buf_append(b, "\\f", 2);
-    default:
-        return buf_printf(b, "\\u%04x", c);
+    default: { /* without printf, which takes ten times as long: a text may be nothing else */
+        static const char digits[] = "0123456789abcdef";
+        const char text[] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
+        return buf_append(b, text, sizeof text);
+    }
     }
 }
 

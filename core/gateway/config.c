@@ -96,7 +96,7 @@ static const struct sg_option sessions_options[] = {
      .def = "100",
      .min = "1",
      .max = "100000",
-     .help = "Most containers of one identity, those without a session included."},
+     .help = "Most containers of one key, its users together, those without a session included."},
     {.name = "max_containers_total",
      .type = SG_INT,
      SG_FIELD(struct sessions_config, max_containers_total),

@@ -2,16 +2,19 @@
 #include "gateway/quota.h"
 
 #include "base/check.h"
+#include "base/digest.h"
 
 #include <stdlib.h>
 
 #define MINUTE_US INT64_C(60000000)
+enum { SECRET_BYTES = 32 };
 
 struct quotas {
     struct lock lock; /* of all but the buckets and in_flight */
     struct hash by_name;
     struct list idle; /* least recently used first */
     size_t idle_count, idle_max;
+    char secret[SECRET_BYTES]; /* names come from clients: nobody shall know which fall together */
 };
 
 /* ---- which there are ---- */
@@ -22,6 +25,7 @@ struct quotas *quotas_new(size_t idle_max)
     lock_init(&quotas->lock);
     list_init(&quotas->idle);
     quotas->idle_max = idle_max;
+    random_bytes(quotas->secret, sizeof quotas->secret);
     return quotas;
 }
 
@@ -75,9 +79,19 @@ static struct quota *quota_new(struct quotas *quotas, struct str name, uint64_t 
     return quota;
 }
 
+static uint64_t name_hash(const struct quotas *quotas, struct str name)
+{
+    const struct str parts[] = {{quotas->secret, sizeof quotas->secret}, name};
+    uint8_t digest[SHA256_BYTES];
+    uint64_t hash;
+    sha256_parts(parts, COUNT_OF(parts), digest);
+    memcpy(&hash, digest, sizeof hash);
+    return hash;
+}
+
 struct quota *quota_of(struct quotas *quotas, struct str name)
 {
-    uint64_t hash = hash_bytes(name.data, name.len);
+    uint64_t hash = name_hash(quotas, name);
     lock_take(&quotas->lock);
     struct quota *quota = quota_find(quotas, name, hash);
     if (quota == NULL) {

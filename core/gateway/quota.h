@@ -11,9 +11,9 @@
 #define SANDGATE_GATEWAY_QUOTA_H
 
 #include "base/lock.h"
+#include "base/str.h"
 #include "session/index.h"
 
-#include "base/str.h"
 #include <stdatomic.h>
 
 #define QUOTAS_IDLE_MAX 16384 /* kept, that nobody holds */

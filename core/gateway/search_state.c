@@ -184,6 +184,14 @@ int64_t search_rate_take(struct search_state *state, size_t search, struct str i
     return wait_ms;
 }
 
+size_t search_rate_known(struct search_state *state)
+{
+    lock_take(&state->lock);
+    size_t count = state->searchers.count;
+    lock_release(&state->lock);
+    return count;
+}
+
 /* ---- answers ---- */
 
 static bool is_new(struct str data, int64_t life_ms, int64_t now_ms)

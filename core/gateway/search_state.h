@@ -28,6 +28,8 @@ void search_state_free(struct search_state *); /* NULL is fine */
  * `per_minute` were begun within the last 60 s. Identities are names of the configuration, and so is the memory bounded. */
 int64_t search_rate_take(struct search_state *, size_t search, struct str identity,
                          size_t per_minute, int64_t now_ms);
+/* How many it is kept of: not many more than have asked within a minute. */
+size_t search_rate_known(struct search_state *);
 
 /* Appends what was kept under the key less than `life_ms` ago; false: nothing. */
 bool search_cache_find(struct search_state *, struct str identity, struct str key, int64_t life_ms,

@@ -153,7 +153,8 @@ const struct sg_option search_options[] = {
      .def = "0",
      .min = "0",
      .max = "10000",
-     .help = "Most searches of an identity within a minute, cached ones not counted; 0: no limit."},
+     .help = "Most searches of a key, its users together, within a minute, cached ones not "
+             "counted; 0: no limit."},
     {0},
 };
 

@@ -1,8 +1,9 @@
-/* Records in memory: a hash of their ids, and for each identity and for all of them a list in the order of their last
- * use, which is the order in which they expire and are evicted. */
+/* Records in memory: a hash of their ids, and for each key and for all of them a list in the order of their last use, which is
+ * the order in which they expire and are evicted. They are found by their identity; users of one key share its bytes. */
 #include "session/records.h"
 
 #include "base/check.h"
+#include "base/identity.h"
 #include "base/limits.h"
 #include "base/lock.h"
 #include "session/index.h"
@@ -18,7 +19,7 @@ struct record_id {
     bool is_its; /* it finds this record, and no later one */
 };
 
-struct owner { /* an identity with a record */
+struct owner { /* a key with a record, of its own or of its users */
     struct hash_node by_name;
     struct list records;
     size_t bytes;
@@ -35,6 +36,7 @@ struct record {
     int64_t expires_ms;
     size_t bytes;
     struct str data, container_id;
+    struct str user; /* of the owner's; empty: it is the key's own */
     size_t ids_count, ids_left;
     struct record_id ids[]; /* behind them the bytes of all texts */
 };
@@ -161,7 +163,8 @@ static struct record_id *id_find(const struct records *records, struct str ident
          node != NULL; node = hash_next(node)) {
         struct record_id *one = INDEX_OWNER(node, struct record_id, node);
         const struct owner *owner = one->record->owner;
-        if (str_eq(id, one->text) && str_eq(identity, (struct str){owner->name, owner->name_len})) {
+        if (str_eq(id, one->text) && str_eq(identity_user(identity), one->record->user) &&
+            str_eq(identity_key(identity), (struct str){owner->name, owner->name_len})) {
             return one;
         }
     }
@@ -195,10 +198,10 @@ static void evict_first(struct records *records, const struct list *head, bool o
 }
 
 /* The owner's own go first; it may end with the last of them. */
-static void room_make(struct records *records, struct str identity, size_t bytes)
+static void room_make(struct records *records, struct str key, size_t bytes)
 {
     struct owner *owner;
-    while ((owner = owner_find(records, identity)) != NULL &&
+    while ((owner = owner_find(records, key)) != NULL &&
            owner->bytes + bytes > records->options.identity_bytes) {
         evict_first(records, &owner->records, false);
     }
@@ -222,7 +225,7 @@ static struct str text_copy(char **at, struct str text)
 static size_t bytes_of(const struct record_input *input)
 {
     size_t bytes = sizeof(struct record) + input->ids_count * sizeof(struct record_id) +
-                   input->data.len + input->container_id.len;
+                   input->data.len + input->container_id.len + identity_user(input->identity).len;
     for (size_t i = 0; i < input->ids_count; i++) {
         bytes += input->ids[i].len;
     }
@@ -241,6 +244,7 @@ static struct record *record_new(struct records *records, const struct record_in
     record->bytes = bytes;
     record->data = text_copy(&at, input->data);
     record->container_id = text_copy(&at, input->container_id);
+    record->user = text_copy(&at, identity_user(input->identity));
     record->ids_count = record->ids_left = input->ids_count;
     for (size_t i = 0; i < input->ids_count; i++) {
         record->ids[i].record = record;
@@ -259,8 +263,8 @@ static void record_put(struct record *record, struct str identity, int64_t now_m
             id_release(old);
         }
     }
-    room_make(records, identity, record->bytes);
-    record->owner = owner_get(records, identity);
+    room_make(records, identity_key(identity), record->bytes);
+    record->owner = owner_get(records, identity_key(identity));
     record->owner->bytes += record->bytes;
     for (size_t i = 0; i < record->ids_count; i++) {
         struct str text = record->ids[i].text;

@@ -1,5 +1,5 @@
 /* What an answer leaves behind for the request that continues it: bytes of the surface's making, found by ids that the
- * client was given, and the container that waits for it. Bounded in time, in bytes a record, an identity and in all; the
+ * client was given, and the container that waits for it. Bounded in time, in bytes a record, a key, its users together, and in all; the
  * least recently used go first. A record is found by its own identity only. In memory: a restart forgets it all.
  *
  * All functions may be called from any thread. Times are the caller's (clock_ms()). What is out of date is dropped by
@@ -18,7 +18,7 @@ struct record;
 struct records_options {
     int64_t life_ms;       /* from its last use: 1 h */
     size_t record_bytes;   /* of one, all told: 1 MiB */
-    size_t identity_bytes; /* of all of an identity: 16 MiB */
+    size_t identity_bytes; /* of all of a key: 16 MiB */
     size_t total_bytes;    /* of all: 256 MiB */
 };
 void records_options_default(struct records_options *);

@@ -80,6 +80,10 @@ static int allowed_tools_read(struct tool_choice *choice, const struct tool_set 
                               const struct json_member *tools, struct arena *arena,
                               struct sg_error *err)
 {
+    int code = tools_count(tools->value, "tool_choice", &choice->tools_count, err);
+    if (code != SG_OK) {
+        return code;
+    }
     choice->list = tools->value;
     choice->tools = json_elements(tools->value, arena, &choice->tools_count);
     choice->tool_offers = arena_get(arena, (choice->tools_count + 1) * sizeof(int));
@@ -91,7 +95,7 @@ static int allowed_tools_read(struct tool_choice *choice, const struct tool_set 
         struct json_member *members = NULL;
         size_t count = 0;
         bool own;
-        int code = json_members(choice->tools[i], "tool_choice", arena, &members, &count, err);
+        code = json_members(choice->tools[i], "tool_choice", arena, &members, &count, err);
         if (code == SG_OK) {
             code = meant_find(set, members, count, "tool_choice", arena, &choice->tool_offers[i],
                               &own, err);

@@ -94,6 +94,23 @@ static void error_put(const struct sg_error *err, struct buf *out)
     (void)buf_putc(out, '}');
 }
 
+/* Servers of this API always count, and strict clients want what they do. Those of others may not: then nothing is known, and that
+ * is told as 0, as it has to be on messages; the log has no number for it. */
+static void usage_put(const struct responses *r, bool is_over, struct buf *out)
+{
+    static const struct str unknown =
+        STR("{\"input_tokens\":0,\"input_tokens_details\":{\"cached_tokens\":0},"
+            "\"output_tokens\":0,\"output_tokens_details\":{\"reasoning_tokens\":0},"
+            "\"total_tokens\":0}");
+    bool is_counted =
+        r->used.input_tokens >= 0 && r->used.output_tokens >= 0; /* clients want both */
+    bool is_answered = is_over && strcmp(r->status, "failed") != 0;
+    (void)buf_puts(out, ",\"usage\":"); /* the owner asks for overflow */
+    (void)buf_append_str(out, is_over && is_counted                         ? buf_str(&r->usage)
+                              : is_answered && r->request.set.is_translated ? unknown
+                                                                            : STR("null"));
+}
+
 static void object_put(const struct responses *r, const struct sg_error *err,
                        enum responses_results results, struct buf *out)
 {
@@ -126,10 +143,7 @@ static void object_put(const struct responses *r, const struct sg_error *err,
     (void)buf_append_str(out, r->tier.len > 0 ? buf_str(&r->tier)
                               : tier != NULL  ? tier->value.raw
                                               : STR("null"));
-    (void)buf_puts(out, ",\"usage\":");
-    bool is_counted =
-        r->used.input_tokens >= 0 && r->used.output_tokens >= 0; /* clients want both */
-    (void)buf_append_str(out, is_over && is_counted ? buf_str(&r->usage) : STR("null"));
+    usage_put(r, is_over, out);
     (void)buf_putc(out, '}');
 }
 

@@ -25,20 +25,31 @@ const char *tools_reason(const struct tool_set *set)
                : "a request to a model whose server speaks another API";
 }
 
-static int entries_list(struct tool_set *set, struct json_value array, struct arena *arena,
-                        struct sg_error *err)
+int tools_count(struct json_value array, const char *param, size_t *ret, struct sg_error *err)
 {
     struct json_walk walk = json_walk_of(array);
     struct json_value value;
     size_t count = 0;
     while (json_walk_element(&walk, &value)) {
         if (++count > LIMIT_TOOLS) {
-            return error_set_param(err, SG_E_INVALID, "tools", "More than %d tools", LIMIT_TOOLS);
+            return error_set_param(err, SG_E_INVALID, param, "More than %d tools", LIMIT_TOOLS);
         }
+    }
+    *ret = count;
+    return SG_OK;
+}
+
+static int entries_list(struct tool_set *set, struct json_value array, struct arena *arena,
+                        struct sg_error *err)
+{
+    size_t count = 0;
+    int code = tools_count(array, "tools", &count, err);
+    if (code != SG_OK) {
+        return code;
     }
     set->entries = arena_get(arena, (count + 1) * sizeof *set->entries);
     set->entries_count = count;
-    walk = json_walk_of(array);
+    struct json_walk walk = json_walk_of(array);
     for (size_t i = 0; i < count; i++) {
         (void)json_walk_element(&walk, &set->entries[i].value); /* counted above */
         set->entries[i].offer = set->entries[i].also = -1;

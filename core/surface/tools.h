@@ -53,6 +53,9 @@ struct tool_read { /* one entry, for the surface to say what it is */
     struct arena *arena;
 };
 
+/* The elements of a list of tools. Fails on more than LIMIT_TOOLS: each is looked up among the others. */
+int tools_count(struct json_value array, const char *param, size_t *ret, struct sg_error *err);
+
 /* Lists the elements of the client's `tools`, and gives `read` each that is an object; an offer that answers some is shown
  * in the place of the first. No `tools`, or no array: there are none. Fails on more than LIMIT_TOOLS, and on duplicates
  * in an entry. */

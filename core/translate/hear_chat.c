@@ -89,6 +89,27 @@ static int text_say(struct hearing *h, enum said_kind kind, struct str text, str
     return say(h, &(struct said){.kind = kind, .text = text, .logprobs = logprobs}, err);
 }
 
+/* The texts of an array of parts. They are said at once: said one by one, small parts make an event each. */
+static struct str parts_text(struct arena *scratch, struct json_value array)
+{
+    char *all = check_alloc(arena_alloc(scratch, array.raw.len)); /* no text is longer decoded */
+    size_t len = 0;
+    struct json_walk walk = json_walk_of(array);
+    struct json_value value;
+    while (json_walk_element(&walk, &value)) {
+        struct json_member *members;
+        size_t count;
+        struct sg_error ignored = {0};
+        if (value.type == JSON_OBJECT &&
+            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
+            struct str text = json_find_text(members, count, "text", scratch);
+            len += text.len;
+            memcpy(all + len - text.len, text.len > 0 ? text.data : "", text.len);
+        }
+    }
+    return (struct str){all, len};
+}
+
 /* A string, or parts with a text each. */
 static int text_take(struct hearing *h, struct arena *scratch, enum said_kind kind,
                      const struct json_member *member, struct str logprobs, struct sg_error *err)
@@ -99,23 +120,9 @@ static int text_take(struct hearing *h, struct arena *scratch, enum said_kind ki
     if (member->value.type == JSON_STRING) {
         return text_say(h, kind, json_text_of(member->value, scratch), logprobs, err);
     }
-    if (member->value.type != JSON_ARRAY) {
-        return SG_OK;
-    }
-    struct json_walk walk = json_walk_of(member->value);
-    struct json_value value;
-    int code = SG_OK;
-    while (code == SG_OK && json_walk_element(&walk, &value)) {
-        struct json_member *members;
-        size_t count;
-        struct sg_error ignored = {0};
-        if (value.type == JSON_OBJECT &&
-            json_members(value, "content", scratch, &members, &count, &ignored) == SG_OK) {
-            code = text_say(h, kind, json_find_text(members, count, "text", scratch),
-                            (struct str){0}, err);
-        }
-    }
-    return code;
+    return member->value.type == JSON_ARRAY
+               ? text_say(h, kind, parts_text(scratch, member->value), logprobs, err)
+               : SG_OK;
 }
 
 /* ---- calls ---- */
@@ -185,18 +192,24 @@ static int calls_tell(struct hearing *h, size_t count, struct sg_error *err)
 
 /* Id and name may come late, and a name in pieces; some servers say all of it in every piece. Once arguments have come
  * both are whole. */
-static void call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece)
+static int call_grow(struct hearing *h, struct heard_call *call, const struct piece *piece,
+                     struct sg_error *err)
 {
     size_t len = call->name.len + piece->name.len;
     if (call->is_told) {
-        return;
+        return SG_OK;
     }
     call->is_custom = call->is_custom || piece->is_custom;
     if (call->id.len == 0 && piece->id.len > 0) {
         call->id = (struct str){check_alloc(arena_copy(h->arena, piece->id)), piece->id.len};
         h->kept += piece->id.len;
     }
-    if (piece->name.len > 0 && len <= NAME_BYTES_MAX && !str_eq(call->name, piece->name)) {
+    if (piece->name.len > 0 && !str_eq(call->name, piece->name)) {
+        if (len > NAME_BYTES_MAX) { /* cut, it could be that of another tool */
+            return error_set(err, SG_E_UNAVAILABLE,
+                             "The upstream calls a tool by a name of more than %d bytes",
+                             NAME_BYTES_MAX);
+        }
         char *name = check_alloc(arena_alloc(h->arena, len));
         if (call->name.len > 0) {
             memcpy(name, call->name.data, call->name.len);
@@ -205,6 +218,7 @@ static void call_grow(struct hearing *h, struct heard_call *call, const struct p
         call->name = (struct str){name, len};
         h->kept += len;
     }
+    return SG_OK;
 }
 
 /* Text; or an object, which is the whole. */
@@ -231,7 +245,7 @@ static bool index_read(struct arena *scratch, const struct json_member *members,
                        int64_t *ret)
 {
     int64_t index = -1;
-    said_count_read(scratch, members, count, "index", &index);
+    said_number_read(scratch, members, count, "index", &index);
     if (index >= 0) {
         *ret = index;
     }
@@ -274,8 +288,8 @@ static int piece_take(struct hearing *h, struct arena *scratch, const struct pie
         h->calls[h->calls_count++] =
             (struct heard_call){.has_index = piece->has_index, .index = piece->index};
     }
-    call_grow(h, &h->calls[call], piece);
-    return arguments_say(h, scratch, call, piece->arguments, err);
+    int code = call_grow(h, &h->calls[call], piece, err);
+    return code == SG_OK ? arguments_say(h, scratch, call, piece->arguments, err) : code;
 }
 
 static int call_take(struct hearing *h, struct arena *scratch, struct json_value value,

@@ -245,7 +245,7 @@ static struct heard_block *block_of(struct hearing *h, const struct json_text *e
                                     struct arena *scratch)
 {
     int64_t index = -1;
-    said_count_read(scratch, event->members, event->count, "index", &index);
+    said_number_read(scratch, event->members, event->count, "index", &index);
     for (size_t i = h->count; i > 0; i--) {
         if (index < 0 || h->blocks[i - 1].index == index) {
             return &h->blocks[i - 1];
@@ -364,7 +364,7 @@ static int start_take(struct hearing *h, const struct json_text *event, struct a
     size_t before = h->count;
     int code = block == NULL ? SG_OK : block_take(h, block->value, scratch, err);
     if (h->count > before) {
-        said_count_read(scratch, event->members, event->count, "index", &h->blocks[before].index);
+        said_number_read(scratch, event->members, event->count, "index", &h->blocks[before].index);
     }
     return code;
 }

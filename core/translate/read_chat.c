@@ -242,11 +242,9 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
     if (code != SG_OK) {
         return code;
     }
-    const struct json_member *schema =
-        json_find_type(inner.members, inner.count, "parameters", JSON_OBJECT);
+    const struct json_member *schema = object_member(reading, &inner, "parameters", JSON_OBJECT);
     const struct json_member *strict = json_find(inner.members, inner.count, "strict");
-    const struct json_member *format =
-        json_find_type(inner.members, inner.count, "format", JSON_OBJECT);
+    const struct json_member *format = object_member(reading, &inner, "format", JSON_OBJECT);
     *function = (struct function){.path = path,
                                   .name = object_text(reading, &inner, "name"),
                                   .description = object_text(reading, &inner, "description"),

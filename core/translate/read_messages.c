@@ -114,7 +114,8 @@ static int call_read(struct reading *reading, const struct object *block, struct
     struct part *part = part_add(reading, message, PART_CALL, block->path);
     part->id = bare_id(object_text(reading, block, "id"));
     part->name = object_text(reading, block, "name");
-    part->arguments = raw_of(block, "input");
+    const struct json_member *input = object_member(reading, block, "input", JSON_OBJECT);
+    part->arguments = input == NULL ? (struct str){0} : input->value.raw;
     if (part->id.len == 0 || part->name.len == 0) {
         return wrong_type(block->path, "a tool_use block with id and name", err);
     }
@@ -154,8 +155,7 @@ static int thinking_read(struct reading *reading, const struct object *block,
 static int found_read(struct reading *reading, const struct object *block, struct message *message,
                       struct sg_error *err)
 {
-    const struct json_member *content =
-        json_find_type(block->members, block->count, "content", JSON_ARRAY);
+    const struct json_member *content = object_member(reading, block, "content", JSON_ARRAY);
     struct str title = object_text(reading, block, "title"),
                source = object_text(reading, block, "source");
     struct part *part = part_add(reading, message, PART_TEXT, block->path);
@@ -358,21 +358,16 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
         "type",          "name",   "description",     "input_schema",
         "cache_control", "strict", "allowed_callers", "eager_input_streaming",
         "defer_loading", NULL};
-    struct json_member *members;
-    size_t count;
-    if (value.type != JSON_OBJECT) {
-        return wrong_type(path, "an object", err);
-    }
-    int code = json_members(value, path, reading->arena, &members, &count, err);
+    struct object o;
+    int code = object_open(reading, path, value, &o, err);
     if (code != SG_OK) {
         return code;
     }
-    struct str type = json_find_text(members, count, "type", reading->arena);
-    if (type.len > 0 && !str_is(type, "custom")) {
+    if (o.type.len > 0 && !str_is(o.type, "custom")) {
         return refuse_field(reading, path_at(reading, path, "type"),
                             "is a tool that only the vendor's own server has", err);
     }
-    const struct json_member *callers = json_find(members, count, "allowed_callers");
+    const struct json_member *callers = json_find(o.members, o.count, "allowed_callers");
     bool is_for_code =
         callers != NULL && callers->value.type == JSON_ARRAY &&
         memmem(callers->value.raw.data, callers->value.raw.len, "\"direct\"", 8) == NULL;
@@ -385,16 +380,15 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
     if (code != SG_OK) {
         return code;
     }
-    const struct json_member *schema = json_find_type(members, count, "input_schema", JSON_OBJECT);
-    const struct json_member *strict = json_find(members, count, "strict");
-    *function = (struct function){
-        .path = path,
-        .name = json_find_text(members, count, "name", reading->arena),
-        .description = json_find_text(members, count, "description", reading->arena)};
+    const struct json_member *schema = object_member(reading, &o, "input_schema", JSON_OBJECT);
+    const struct json_member *strict = json_find(o.members, o.count, "strict");
+    *function = (struct function){.path = path,
+                                  .name = object_text(reading, &o, "name"),
+                                  .description = object_text(reading, &o, "description")};
     function->schema = schema == NULL ? (struct str){0} : schema->value.raw;
     function->strict =
         strict == NULL || strict->value.type == JSON_NULL ? (struct str){0} : strict->value.raw;
-    return members_check(reading, path, members, count, known, err);
+    return members_check(reading, path, o.members, o.count, known, err);
 }
 
 static int tools_member_read(struct reading *reading, const struct json_member *member,
@@ -441,14 +435,10 @@ static int choice_read(struct reading *reading, const struct json_member *member
 static int metadata_read(struct reading *reading, const struct json_member *member,
                          struct sg_error *err)
 {
-    struct json_member *members;
-    size_t count;
-    if (member->value.type != JSON_OBJECT) {
-        return wrong_type("metadata", "an object", err);
-    }
-    int code = json_members(member->value, "metadata", reading->arena, &members, &count, err);
+    struct object o;
+    int code = object_open(reading, "metadata", member->value, &o, err);
     const struct json_member *user =
-        code == SG_OK ? json_find_type(members, count, "user_id", JSON_STRING) : NULL;
+        code == SG_OK ? object_member(reading, &o, "user_id", JSON_STRING) : NULL;
     if (user != NULL) {
         option_set(reading, OPTION_USER, "metadata.user_id", user->value);
     }
@@ -465,16 +455,12 @@ static int thinking_option_read(struct reading *reading, const struct json_membe
                                 struct sg_error *err)
 {
     static const char *const known[] = {"type", "budget_tokens", "display", NULL};
-    struct json_member *members;
-    size_t count;
+    struct object o;
     int64_t tokens;
-    if (member->value.type != JSON_OBJECT) {
-        return wrong_type("thinking", "an object", err);
-    }
-    int code = json_members(member->value, "thinking", reading->arena, &members, &count, err);
-    code = code == SG_OK ? members_check(reading, "thinking", members, count, known, err) : code;
+    int code = object_open(reading, "thinking", member->value, &o, err);
+    code = code == SG_OK ? members_check(reading, o.path, o.members, o.count, known, err) : code;
     const struct json_member *budget =
-        code == SG_OK ? json_find_type(members, count, "budget_tokens", JSON_NUMBER) : NULL;
+        code == SG_OK ? object_member(reading, &o, "budget_tokens", JSON_NUMBER) : NULL;
     if (budget != NULL && json_int_of(budget->value, &tokens)) {
         option_set(reading, OPTION_THINKING_TOKENS, "thinking.budget_tokens", budget->value);
         if (!reading->to->options[OPTION_EFFORT].is_said) { /* words of the client's own go first */
@@ -489,19 +475,14 @@ static int output_read(struct reading *reading, const struct json_member *member
                        struct sg_error *err)
 {
     static const char *const known[] = {"effort", "format", NULL};
-    struct json_member *members;
-    size_t count;
-    if (member->value.type != JSON_OBJECT) {
-        return wrong_type("output_config", "an object", err);
-    }
-    int code = json_members(member->value, "output_config", reading->arena, &members, &count, err);
-    code =
-        code == SG_OK ? members_check(reading, "output_config", members, count, known, err) : code;
+    struct object o;
+    int code = object_open(reading, "output_config", member->value, &o, err);
+    code = code == SG_OK ? members_check(reading, o.path, o.members, o.count, known, err) : code;
     if (code != SG_OK) {
         return code;
     }
-    const struct json_member *effort = json_find_type(members, count, "effort", JSON_STRING);
-    const struct json_member *format = json_find_type(members, count, "format", JSON_OBJECT);
+    const struct json_member *effort = object_member(reading, &o, "effort", JSON_STRING);
+    const struct json_member *format = object_member(reading, &o, "format", JSON_OBJECT);
     if (effort != NULL) {
         option_set(reading, OPTION_EFFORT, "output_config.effort", effort->value);
     }

@@ -316,11 +316,9 @@ static int tool_read(struct reading *reading, const char *path, struct json_valu
         return refuse_field(reading, path_at(reading, path, "type"),
                             "is a tool that only the vendor's own server has", err);
     }
-    const struct json_member *schema =
-        json_find_type(item.members, item.count, "parameters", JSON_OBJECT);
+    const struct json_member *schema = object_member(reading, &item, "parameters", JSON_OBJECT);
     const struct json_member *strict = json_find(item.members, item.count, "strict");
-    const struct json_member *format =
-        json_find_type(item.members, item.count, "format", JSON_OBJECT);
+    const struct json_member *format = object_member(reading, &item, "format", JSON_OBJECT);
     *function = (struct function){.path = path,
                                   .name = object_text(reading, &item, "name"),
                                   .description = object_text(reading, &item, "description"),
@@ -351,10 +349,8 @@ static int text_option_read(struct reading *reading, const struct json_member *m
     if (code != SG_OK) {
         return code;
     }
-    const struct json_member *verbosity =
-        json_find_type(text.members, text.count, "verbosity", JSON_STRING);
-    const struct json_member *format =
-        json_find_type(text.members, text.count, "format", JSON_OBJECT);
+    const struct json_member *verbosity = object_member(reading, &text, "verbosity", JSON_STRING);
+    const struct json_member *format = object_member(reading, &text, "format", JSON_OBJECT);
     if (verbosity != NULL && !str_is(verbosity->value.raw, "\"medium\"")) { /* which is no wish */
         option_set(reading, OPTION_VERBOSITY, "text.verbosity", verbosity->value);
     }
@@ -371,8 +367,7 @@ static int reasoning_option_read(struct reading *reading, const struct json_memb
                ? members_check(reading, "reasoning", reasoning.members, reasoning.count, known, err)
                : code;
     const struct json_member *effort =
-        code == SG_OK ? json_find_type(reasoning.members, reasoning.count, "effort", JSON_STRING)
-                      : NULL;
+        code == SG_OK ? object_member(reading, &reasoning, "effort", JSON_STRING) : NULL;
     if (effort != NULL) {
         option_set(reading, OPTION_EFFORT, "reasoning.effort", effort->value);
     }

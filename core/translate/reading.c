@@ -88,7 +88,9 @@ int fields_read(struct reading *reading, const struct json_member *members, size
             code = refuse_field(reading, path, unknown_field, err);
         }
     }
-    return code;
+    return code == SG_OK && reading->wrong != NULL
+               ? wrong_type(reading->wrong, reading->expected, err)
+               : code;
 }
 
 static bool is_listed(const char *const *names, struct str name)
@@ -156,9 +158,28 @@ const char *path_item(struct reading *reading, const char *path, size_t index)
 
 /* ---- objects ---- */
 
-struct str object_text(const struct reading *reading, const struct object *o, const char *name)
+const struct json_member *object_member(struct reading *reading, const struct object *o,
+                                        const char *name, enum json_type type)
 {
-    return json_find_text(o->members, o->count, name, reading->arena);
+    static const char *const words[] = {[JSON_NUMBER] = "a number",
+                                        [JSON_STRING] = "a string",
+                                        [JSON_ARRAY] = "an array",
+                                        [JSON_OBJECT] = "an object"};
+    const struct json_member *member = json_find(o->members, o->count, name);
+    if (member == NULL || member->value.type == JSON_NULL || member->value.type == type) {
+        return member == NULL || member->value.type == JSON_NULL ? NULL : member;
+    }
+    if (reading->wrong == NULL) {
+        reading->wrong = path_at(reading, o->path, name);
+        reading->expected = words[type];
+    }
+    return NULL;
+}
+
+struct str object_text(struct reading *reading, const struct object *o, const char *name)
+{
+    const struct json_member *member = object_member(reading, o, name, JSON_STRING);
+    return member == NULL ? (struct str){0} : json_text_of(member->value, reading->arena);
 }
 
 int object_open(struct reading *reading, const char *path, struct json_value value,
@@ -179,11 +200,11 @@ int object_open(struct reading *reading, const char *path, struct json_value val
 
 /* ---- lists ---- */
 
-/* Twice the room in the arena for a list that is full. */
+/* Twice the room in the arena for a list that is full. Most have one element. */
 static void *list_grown(struct reading *reading, const void *list, size_t count, size_t *room,
                         size_t size)
 {
-    *room = *room == 0 ? 8 : 2 * *room;
+    *room = *room == 0 ? 1 : 2 * *room;
     void *more = arena_get(reading->arena, *room * size);
     if (count > 0) {
         memcpy(more, list, count * size);
@@ -232,11 +253,24 @@ static struct message *part_spread(struct reading *reading, const struct message
     return message;
 }
 
+static bool has_results(const struct message *message)
+{
+    bool has_one = false;
+    for (size_t i = 0; !has_one && i < message->count; i++) {
+        has_one = message->parts[i].kind == PART_RESULT;
+    }
+    return has_one;
+}
+
 /* Of a user's parts the results come first: they belong to the calls before. */
 void message_spread(struct reading *reading, const struct message *whole)
 {
     struct message *message = NULL;
     bool is_user = whole->role == ROLE_USER;
+    if (whole->count > 0 && !has_results(whole)) {
+        *message_add(reading, whole->role, whole->path) = *whole;
+        return;
+    }
     for (size_t i = 0; i < whole->count; i++) {
         if (!is_user || whole->parts[i].kind == PART_RESULT) {
             message = part_spread(reading, whole, message, &whole->parts[i]);
@@ -308,7 +342,11 @@ int functions_read(struct reading *reading, const struct json_member *tools,
     for (size_t i = 0; code == SG_OK && i < count; i++) {
         struct function *function = &to->functions[to->functions_count];
         code = read(reading, path_item(reading, "tools", i), values[i], function, err);
-        to->functions_count += function->name.len > 0; /* else the operator lets it go */
+        bool is_let_go = code == SG_OK && function->path == NULL;
+        if (code == SG_OK && !is_let_go && function->name.len == 0) {
+            code = wrong_type(function->path, "a tool with a name", err);
+        }
+        to->functions_count += code == SG_OK && !is_let_go;
     }
     return code;
 }

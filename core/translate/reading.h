@@ -12,7 +12,8 @@ struct reading {
         drop; /* paths that the operator lets go, ended by NULL: each with all that is inside, "[]" is any
                                 index: "messages[].name" */
     size_t messages_room;
-    size_t objects; /* that were read: bounded */
+    size_t objects;               /* that were read: bounded */
+    const char *wrong, *expected; /* the first member of another type than it should be of */
 };
 
 struct object { /* a message, a part of it, a tool: opened */
@@ -25,7 +26,12 @@ struct object { /* a message, a part of it, a tool: opened */
 /* Fails where the value is no object. */
 int object_open(struct reading *, const char *path, struct json_value, struct object *ret,
                 struct sg_error *err);
-struct str object_text(const struct reading *, const struct object *, const char *name);
+/* NULL where it is not there or null; likewise if it is of another type, which is noted and fails where the reading of all
+ * fields ends. */
+const struct json_member *object_member(struct reading *, const struct object *, const char *name,
+                                        enum json_type);
+/* The text of such a member that is a string, or empty. */
+struct str object_text(struct reading *, const struct object *, const char *name);
 
 enum field_kind {
     FIELD_READ,       /* by a function of its own */

@@ -15,8 +15,8 @@ static struct json_value number_in(struct json_value string, struct arena *arena
     return (struct json_value){is_number ? JSON_NUMBER : JSON_NULL, text};
 }
 
-void said_count_read(struct arena *arena, const struct json_member *members, size_t count,
-                     const char *name, int64_t *ret)
+void said_number_read(struct arena *arena, const struct json_member *members, size_t count,
+                      const char *name, int64_t *ret)
 {
     const struct json_member *member = json_find(members, count, name);
     int64_t number;
@@ -26,6 +26,17 @@ void said_count_read(struct arena *arena, const struct json_member *members, siz
     struct json_value value =
         member->value.type == JSON_STRING ? number_in(member->value, arena) : member->value;
     if (value.type == JSON_NUMBER && json_int_of(value, &number) && number >= 0) {
+        *ret = number;
+    }
+}
+
+/* One that is too large to be added to others is no count. */
+void said_count_read(struct arena *arena, const struct json_member *members, size_t count,
+                     const char *name, int64_t *ret)
+{
+    int64_t number = -1;
+    said_number_read(arena, members, count, name, &number);
+    if (number >= 0 && number <= INT64_MAX / 8) {
         *ret = number;
     }
 }

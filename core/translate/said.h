@@ -68,7 +68,9 @@ int said_scan(struct str json, struct arena *, struct json_text *ret, struct sg_
 /* How many characters there are; a byte that is in none is one. */
 size_t said_characters(struct str text);
 
-/* Into *ret the count of that name, where there is one. */
+/* Into *ret the number of that name, where there is one that is not negative; and likewise one that counts tokens. */
+void said_number_read(struct arena *, const struct json_member *, size_t count, const char *name,
+                      int64_t *ret);
 void said_count_read(struct arena *, const struct json_member *, size_t count, const char *name,
                      int64_t *ret);
 

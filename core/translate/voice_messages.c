@@ -107,7 +107,8 @@ static void block_start_put(const struct said *said, size_t index, struct buf *o
     } else if (said->kind == SAID_REASONING) {
         (void)buf_puts(out, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
     } else {
-        (void)buf_puts(out, "{\"type\":\"text\",\"text\":\"\"}");
+        /* Clients add to the list what is cited, which shows only later. */
+        (void)buf_puts(out, "{\"type\":\"text\",\"text\":\"\",\"citations\":[]}");
     }
     event_end(out);
 }

@@ -115,19 +115,26 @@ static int only_text_check(const struct writing *w, const struct message *messag
     return code;
 }
 
+/* The parts of that kind, within a string that is open. */
+static void texts_add(struct buf *out, const struct message *message, enum part_kind kind,
+                      const char *between, bool *is_first)
+{
+    for (size_t i = 0; i < message->count; i++) {
+        if (message->parts[i].kind == kind) {
+            (void)buf_puts(out, *is_first ? "" : between);
+            (void)buf_put_json_inner(out, message->parts[i].text);
+            *is_first = false;
+        }
+    }
+}
+
 /* Texts that stand beside each other, as one string: what most servers of chat understand. */
-static void texts_put(struct buf *out, const struct part *parts, size_t count, enum part_kind kind,
+static void texts_put(struct buf *out, const struct message *message, enum part_kind kind,
                       const char *between)
 {
     bool is_first = true;
     (void)buf_putc(out, '"');
-    for (size_t i = 0; i < count; i++) {
-        if (parts[i].kind == kind) {
-            (void)buf_puts(out, is_first ? "" : between);
-            (void)buf_put_json_inner(out, parts[i].text);
-            is_first = false;
-        }
-    }
+    texts_add(out, message, kind, between, &is_first);
     (void)buf_putc(out, '"');
 }
 
@@ -149,12 +156,23 @@ static void message_begin(struct buf *out, const char *role)
     (void)buf_printf(out, "{\"role\":\"%s\"", role);
 }
 
-static void system_put(const struct writing *w, const struct message *message)
+/* Those in a row are one: templates of many models take a single one, at the beginning. */
+static int system_put(const struct writing *w, size_t *index, struct sg_error *err)
 {
+    bool is_first = true;
+    int code = SG_OK;
     message_begin(w->out, "system");
-    (void)buf_puts(w->out, ",\"content\":");
-    texts_put(w->out, message->parts, message->count, PART_TEXT, "\\n\\n");
-    (void)buf_putc(w->out, '}');
+    (void)buf_puts(w->out, ",\"content\":\"");
+    for (; code == SG_OK && *index < w->from->messages_count; ++*index) {
+        const struct message *message = &w->from->messages[*index];
+        if (message->role != ROLE_SYSTEM) {
+            break;
+        }
+        code = only_text_check(w, message, err);
+        texts_add(w->out, message, PART_TEXT, "\\n\\n", &is_first);
+    }
+    (void)buf_puts(w->out, "\"}");
+    return code;
 }
 
 static void calls_put(struct buf *out, const struct message *message)
@@ -191,17 +209,17 @@ static void assistant_put(const struct writing *w, size_t index)
     message_begin(w->out, "assistant");
     (void)buf_puts(w->out, ",\"content\":");
     if (has_text) {
-        texts_put(w->out, message->parts, message->count, PART_TEXT, "");
+        texts_put(w->out, message, PART_TEXT, "");
     } else {
         (void)buf_puts(w->out, has_calls ? "null" : "\"\"");
     }
     if (has_kind(message, PART_REFUSAL)) {
         (void)buf_puts(w->out, ",\"refusal\":");
-        texts_put(w->out, message->parts, message->count, PART_REFUSAL, "");
+        texts_put(w->out, message, PART_REFUSAL, "");
     }
     if (has_kind(message, PART_REASONING) && index > w->last_user) {
         (void)buf_puts(w->out, ",\"reasoning_content\":");
-        texts_put(w->out, message->parts, message->count, PART_REASONING, "\\n\\n");
+        texts_put(w->out, message, PART_REASONING, "\\n\\n");
     }
     if (has_calls) {
         calls_put(w->out, message);
@@ -284,7 +302,7 @@ static int user_put(const struct writing *w, const struct message *message, stru
     }
     (void)buf_puts(w->out, ",\"content\":");
     if (own == 0 || (own == 1 && has_kind(message, PART_TEXT))) {
-        texts_put(w->out, message->parts, message->count, PART_TEXT, "");
+        texts_put(w->out, message, PART_TEXT, "");
     } else {
         (void)buf_putc(w->out, '[');
         for (size_t i = 0; code == SG_OK && i < message->count; i++) {
@@ -311,17 +329,16 @@ static int messages_put(const struct writing *w, struct sg_error *err)
 {
     int code = SG_OK;
     (void)buf_puts(w->out, ",\"messages\":[");
-    for (size_t i = 0; code == SG_OK && i < w->from->messages_count; i++) {
+    for (size_t i = 0; code == SG_OK && i < w->from->messages_count;) {
         const struct message *message = &w->from->messages[i];
-        if (message->role == ROLE_USER) {
-            code = user_put(w, message, err);
-            continue;
-        }
-        code = only_text_check(w, message, err);
         if (message->role == ROLE_SYSTEM) {
-            system_put(w, message);
+            code = system_put(w, &i, err);
+        } else if (message->role == ROLE_USER) {
+            code = user_put(w, message, err);
+            i++;
         } else {
-            assistant_put(w, i);
+            code = only_text_check(w, message, err);
+            assistant_put(w, i++);
         }
     }
     (void)buf_putc(w->out, ']');
@@ -361,53 +378,44 @@ static void named_put(struct buf *out, struct str name, bool is_custom)
     (void)buf_puts(out, "}}");
 }
 
-static bool is_custom_tool(const struct conversation *from, struct str name)
-{
-    for (size_t i = 0; i < from->functions_count; i++) {
-        if (str_eq(from->functions[i].name, name)) {
-            return from->functions[i].is_custom;
-        }
-    }
-    return false;
-}
-
+/* Servers of chat other than the vendor's know no choice among some tools, so the others are left out; it then is one among
+ * all that are there. */
 static void choice_put(const struct writing *w)
 {
     static const char *const words[] = {
         [CHOICE_AUTO] = "\"auto\"", [CHOICE_NONE] = "\"none\"", [CHOICE_REQUIRED] = "\"required\""};
     const struct choice *choice = &w->from->choice;
-    if (choice->kind == CHOICE_UNSAID) {
+    enum choice_kind kind = choice->kind != CHOICE_ALLOWED ? choice->kind
+                            : choice->is_required          ? CHOICE_REQUIRED
+                                                           : CHOICE_AUTO;
+    if (kind == CHOICE_UNSAID) {
         return;
     }
     (void)buf_puts(w->out, ",\"tool_choice\":");
-    if (choice->kind == CHOICE_FUNCTION) {
+    if (kind == CHOICE_FUNCTION) {
         BUF_CLEANUP struct buf one = {0};
         named_put(&one, choice->name, choice->is_custom);
         (void)buf_append_str(w->out, buf_str(&one));
-    } else if (choice->kind == CHOICE_ALLOWED) {
-        (void)buf_printf(
-            w->out, "{\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":\"%s\",\"tools\":[",
-            choice->is_required ? "required" : "auto");
-        for (size_t i = 0; i < choice->count; i++) {
-            named_put(w->out, choice->names[i], is_custom_tool(w->from, choice->names[i]));
-        }
-        (void)buf_puts(w->out, "]}}");
     } else {
-        (void)buf_puts(w->out, words[choice->kind]);
+        (void)buf_puts(w->out, words[kind]);
     }
 }
 
+/* An empty list of tools, and a choice without tools, are refused by most servers. */
 static void tools_put(const struct writing *w)
 {
-    if (w->from->functions_count == 0) {
-        return; /* a choice without tools is refused by most servers */
-    }
-    (void)buf_puts(w->out, ",\"tools\":[");
+    bool is_first = true;
     for (size_t i = 0; i < w->from->functions_count; i++) {
-        function_put(w->out, &w->from->functions[i]);
+        if (choice_allows(&w->from->choice, w->from->functions[i].name)) {
+            (void)buf_puts(w->out, is_first ? ",\"tools\":[" : "");
+            function_put(w->out, &w->from->functions[i]);
+            is_first = false;
+        }
     }
-    (void)buf_putc(w->out, ']');
-    choice_put(w);
+    if (!is_first) {
+        (void)buf_putc(w->out, ']');
+        choice_put(w);
+    }
 }
 
 /* ---- options ---- */

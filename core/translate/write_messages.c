@@ -16,6 +16,16 @@ struct writing {
 
 /* ---- parts ---- */
 
+/* Nothing but white space: such a text is refused there, and models begin calls with line ends. */
+static bool is_blank(struct str text)
+{
+    bool is_blank = true;
+    for (size_t i = 0; is_blank && i < text.len; i++) {
+        is_blank = memchr(" \t\r\n\v\f", text.data[i], 6) != NULL;
+    }
+    return is_blank;
+}
+
 static void text_put(struct buf *out, struct str text)
 {
     json_comma_put(out);
@@ -138,7 +148,7 @@ static int part_put(const struct writing *w, const struct part *part, struct sg_
     switch (part->kind) {
     case PART_TEXT:
     case PART_REFUSAL:
-        if (part->text.len > 0) { /* empty ones are refused there */
+        if (!is_blank(part->text)) {
             text_put(w->out, part->text);
         }
         return SG_OK;
@@ -168,7 +178,7 @@ static bool says_something(const struct message *message)
         const struct part *part = &message->parts[i];
         bool is_text = part->kind == PART_TEXT || part->kind == PART_REFUSAL;
         bool is_reasoning = part->kind == PART_REASONING;
-        if ((is_text && part->text.len > 0) || (!is_text && !is_reasoning)) {
+        if ((is_text && !is_blank(part->text)) || (!is_text && !is_reasoning)) {
             return true;
         }
     }
@@ -223,7 +233,7 @@ static int system_part_put(const struct writing *w, const struct part *part, boo
         return refuse_field(w->reading, part->path,
                             "is no text, which this message must be for this model's server", err);
     }
-    if (part->text.len > 0) {
+    if (!is_blank(part->text)) {
         (void)buf_puts(w->out, *is_first ? ",\"system\":[" : "");
         text_put(w->out, part->text);
         *is_first = false;
@@ -263,13 +273,31 @@ static int names_check(const struct writing *w, struct sg_error *err)
 
 /* ---- tools ---- */
 
-static bool is_allowed(const struct choice *choice, struct str name)
+static bool has_type(struct str schema)
 {
-    bool is_among = choice->kind != CHOICE_ALLOWED;
-    for (size_t i = 0; !is_among && i < choice->count; i++) {
-        is_among = str_eq(choice->names[i], name);
+    struct json_walk walk = json_walk_of((struct json_value){JSON_OBJECT, schema});
+    struct json_value value;
+    struct str key;
+    while (json_walk_member(&walk, &key, &value)) {
+        if (json_key_is(key, "type")) {
+            return true;
+        }
     }
-    return is_among;
+    return false;
+}
+
+/* The API wants the type of a function's input said, which is an object in all of them. */
+static void input_schema_put(struct buf *out, struct str schema)
+{
+    struct str inside =
+        schema.len > 0 ? (struct str){schema.data + 1, schema.len - 1} : STR("\"properties\":{}}");
+    if (schema.len > 0 && has_type(schema)) {
+        json_raw_put(out, "input_schema", schema);
+        return;
+    }
+    json_raw_put(out, "input_schema", STR("{\"type\":\"object\""));
+    (void)buf_puts(out, inside.data[strspn(inside.data, " \t\r\n")] == '}' ? "" : ",");
+    (void)buf_append_str(out, inside);
 }
 
 static int function_put(const struct writing *w, const struct function *function,
@@ -286,9 +314,7 @@ static int function_put(const struct writing *w, const struct function *function
     if (function->description.len > 0) {
         json_member_put(w->out, "description", function->description);
     }
-    json_raw_put(w->out, "input_schema",
-                 function->schema.len > 0 ? function->schema
-                                          : STR("{\"type\":\"object\",\"properties\":{}}"));
+    input_schema_put(w->out, function->schema);
     if (str_is(function->strict, "true")) {
         json_raw_put(w->out, "strict", function->strict);
     }
@@ -320,18 +346,19 @@ static void choice_put(const struct writing *w)
 /* Of a choice among some tools the others are left out: the API has no such choice. */
 static int tools_put(const struct writing *w, struct sg_error *err)
 {
+    bool is_first = true;
     int code = SG_OK;
-    if (w->from->functions_count == 0) {
-        return SG_OK;
-    }
-    (void)buf_puts(w->out, ",\"tools\":[");
     for (size_t i = 0; code == SG_OK && i < w->from->functions_count; i++) {
-        if (is_allowed(&w->from->choice, w->from->functions[i].name)) {
+        if (choice_allows(&w->from->choice, w->from->functions[i].name)) {
+            (void)buf_puts(w->out, is_first ? ",\"tools\":[" : "");
             code = function_put(w, &w->from->functions[i], err);
+            is_first = false;
         }
     }
-    (void)buf_putc(w->out, ']');
-    choice_put(w);
+    if (!is_first) {
+        (void)buf_putc(w->out, ']');
+        choice_put(w);
+    }
     return code;
 }
 

@@ -20,3 +20,12 @@ void json_raw_put(struct buf *out, const char *name, struct str raw)
     (void)buf_printf(out, "\"%s\":", name);
     (void)buf_append_str(out, raw);
 }
+
+bool choice_allows(const struct choice *choice, struct str name)
+{
+    bool is_among = choice->kind != CHOICE_ALLOWED;
+    for (size_t i = 0; !is_among && i < choice->count; i++) {
+        is_among = str_eq(choice->names[i], name);
+    }
+    return is_among;
+}

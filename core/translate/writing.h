@@ -11,6 +11,9 @@ void json_comma_put(struct buf *out);
 void json_member_put(struct buf *out, const char *name, struct str text);
 void json_raw_put(struct buf *out, const char *name, struct str raw);
 
+/* May the tool be called? Where a choice is among some, the others are not. */
+bool choice_allows(const struct choice *, struct str name);
+
 /* What becomes of an option in this API. */
 enum option_fate { OPTION_CARRIED, OPTION_REFUSED, OPTION_NOT_NEEDED };
 enum option_fate write_chat_fate(enum option_kind);

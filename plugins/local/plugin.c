@@ -32,8 +32,8 @@ static const struct sg_option local_options[] = {
      "containers at one time", NULL, 0},
     {"pool", SG_INT, 0, SG_FIELD(struct local_config, pool), "2", "0", "64", NULL,
      "containers that are kept ready, so that one is there at once; they count as in use", NULL, 0},
-    {"preload", SG_STRINGS, 0, SG_FIELD(struct local_config, preload), "", NULL, NULL, NULL,
-     "Python modules that are loaded once for all containers, as 'numpy'", NULL, 0},
+    {"preload", SG_STRINGS, 0, SG_FIELD(struct local_config, preload), NULL, NULL, NULL, NULL,
+     "Python modules that are loaded once for all containers: numpy, matplotlib.pyplot", NULL, 0},
     {"uid_base", SG_INT, 0, SG_FIELD(struct local_config, uid_base), "1900000000", "60000",
      "4294900000", NULL,
      "as root: the first of `boxes` + 1 host uids for containers, used by nothing else on the "

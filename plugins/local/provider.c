@@ -70,18 +70,30 @@ static int fail_start(const struct local *local, struct box *box, struct sg_erro
                     box_end_text(local, box, text, sizeof text));
 }
 
+/* The interpreter may have said hello before pid 1 has said which process it is: that is waited for first, and what else
+ * is there does not wake anybody. */
+static int await_word(struct sg_call *call, const struct box *box, int64_t ms, struct sg_error *err)
+{
+    unsigned ready = 0;
+    int events = 0;
+    if (box->driver_pid > 0 || box->end != END_NONE) {
+        return box_wait(call, box, ms, &ready, err);
+    }
+    int result = sg->wait_fd(call, box->status, SG_READ, ms, &events, err);
+    return result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0 ? 0 : result;
+}
+
 int local_await_start(struct local *local, struct sg_call *call, struct box *box,
                       struct sg_error *err)
 {
     int64_t until = local_now_ms() + START_MS;
     while (!box->said_hello) {
-        unsigned ready = 0;
         int64_t left = until - local_now_ms();
         if (left <= 0) {
             box_kill(box);
             return sg->fail(err, local->unavailable, "the interpreter did not start within 20s");
         }
-        int result = box_wait(call, box, left, &ready, err);
+        int result = await_word(call, box, left, err);
         if (result != 0) {
             return result;
         }

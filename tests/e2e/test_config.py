@@ -71,7 +71,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
             (r"F:3:10: .*'drain' must be a duration such as 30s, not '5'; its unit is missing, as in 5s", "wrong form"),
             (r"F:4:3: server: unknown key 'lisen'; did you mean 'listen'\?", "the nearest name"),
             (r"F:5:1: unknown section 'upstream'; did you mean 'upstreams'\?", "section"),
-            (r"F:8:9: auth: 'mode' must be one of keys, none, not 'maybe'", "choice"),
+            (r"F:8:9: auth: 'mode' must be one of keys, none, passthrough, not 'maybe'", "choice"),
             (r"F:10:5: upstream 'a' needs exactly one of 'base_url' and 'plugin'", "either"),
             (r"F:11:\d+: upstream 'a': 'surfaces' may hold chat, responses and messages, not 'talk'", "surface"),
             (r"F:11:\d+: upstream 'a': 'base_url' must be a URL such as https://api\.openai\.com/v1, without user, query or "

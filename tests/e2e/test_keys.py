@@ -305,7 +305,10 @@ class Users(Keyed):
         with Wire(gateway) as wire:
             wire.post(body_of("x"), fields=(f"Authorization: Bearer {FRONT}", f"{USER}: ann"))
             gateway.journal.wait("run")
-            self.assertEqual([self.ask(gateway, user, text="x", tools=()).status for user in ("ann", "bob")], [429, 200])
+            replies = [self.ask(gateway, user, text="x", tools=()) for user in ("ann", "bob")]
+            self.assertEqual([r.status for r in replies], [429, 200])
+            self.assertEqual(replies[0].error["message"], "Too many requests at a time: this user may have 1 in progress. Try "
+                             "again when one of them has ended.")
 
     def test_conversations_of_a_front_end_are_sessions_of_its_users(self):
         """As Open WebUI sends them: one key, a header for the user, one for the chat."""

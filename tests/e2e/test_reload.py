@@ -138,16 +138,19 @@ class Reload(E2E):
         self.assertEqual([self.status(gateway, key) for key in (A, None)], [200, 401])
         self.assertEqual(gateway.events("reloaded"), [])
 
-    def test_many_changes_are_counted(self):
-        gateway = self.keyed(entry("a", A))
-        more = "".join(f"x{i}: 1\n" for i in range(25))
-        gateway.config_path.write_text(gateway.config_path.read_text() + "loop:\n  max_turns: 3\n" + "server:\n" + "".join(
-            f"  x{i}: {i}\n" for i in range(3)))
+    def test_twenty_changes_are_listed_and_the_rest_is_counted(self):
+        gateway = self.keyed(entry("a", A), rules=[{"when": f"w{i}", "stdout": "before"} for i in range(25)])
+        gateway.config_path.write_text(gateway.config_path.read_text().replace("before", "after"))
         self.reload(gateway)
-        self.assertEqual([e["option"] for e in gateway.events("needs_restart")], ["loop", "server"])
-        gateway.config_path.write_text(gateway.config_path.read_text() + more)
+        told = gateway.events("needs_restart")
+        self.assertEqual([e.get("option") for e in told], [f"sandboxes[0].rules[{i}].stdout" for i in range(20)] + [None])
+        self.assertEqual(told[-1]["more"], "5")
+
+    def test_a_section_that_there_is_not_is_a_problem(self):
+        gateway = self.keyed(entry("a", A))
+        gateway.config_path.write_text(gateway.config_path.read_text() + "sesions: {}\n")
         self.reload(gateway, "reload_failed")
-        self.assertIn("unknown section 'x0'", gateway.events("reload_problem")[0]["message"])
+        self.assertEqual(gateway.events("reload_problem")[0]["message"], "unknown section 'sesions'; did you mean 'sessions'?")
 
     def test_a_running_request_keeps_its_key_and_its_container_stays(self):
         gateway = self.keyed(entry("a", A), entry("b", B), turns=(code("slow"), answer("finished")),

@@ -111,7 +111,7 @@ static void attack_start_every_way(const cJSON *attack)
     } else {
         attack_start(attack, ATTACK_BY_PYTHON);
     }
-    if (has_language(attack, "bash")) {
+    if (!has_language(attack, "python")) {
         attack_start(attack, ATTACK_IN_LANGUAGE);
     }
 }

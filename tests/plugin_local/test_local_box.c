@@ -238,12 +238,34 @@ static void an_exception_is_a_result_with_a_short_traceback(void)
     with_box(traceback_body);
 }
 
+static void left_body(void)
+{
+    EXPECT_RUN("import threading, time\ngo, told = True, 0\n"
+               "def talk():\n    global told\n"
+               "    while go: print('left'); display('left'); told += 1; time.sleep(0.001)\n"
+               "thread = threading.Thread(target=talk); thread.start(); time.sleep(0.05);",
+               o.all.data);
+    EXPECT_PART(o.out.data, "left\n"); /* its own cell hears it */
+    EXPECT_RUN("before = told\nwhile told < before + 5: time.sleep(0.005)\n"
+               "print('own')\nown = threading.Thread(target=print, args=('own thread',))\n"
+               "own.start(); own.join(); 5",
+               "[out]own\nown thread\n[result]{\"text/plain\":\"5\"}");
+    EXPECT_RUN("go = False; thread.join()", "");
+}
+
+static void a_thread_of_an_earlier_cell_prints_into_no_later_one(void)
+{
+    with_box(left_body);
+}
+
 static void stdin_and_exit_body(void)
 {
     exec("name = input('who? ')\nprint(name)");
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_TEXT(o.out.data, "who? ");
-    EXPECT_PART(o.exception.data, "{\"name\":\"EOFError\"");
+    EXPECT_PART(o.exception.data, "{\"name\":\"EOFError\",\"value\":\"nobody can answer input() "
+                                  "here: put the value into the code\"");
+    CU_ASSERT_PTR_NULL(strstr(o.exception.data, "no_input")); /* no frame of the driver's */
     exec("import sys\nkept = 7\nsys.exit(3)");
     CU_ASSERT_EQUAL(o.code, 0);
     EXPECT_PART(o.exception.data, "{\"name\":\"SystemExit\",\"value\":\"3\"");
@@ -520,6 +542,7 @@ static const struct test tests[] = {
     TEST(values_over_the_limit_are_left_out),
     TEST(an_exception_is_a_result_with_a_short_traceback),
     TEST(reading_input_and_leaving_are_exceptions),
+    TEST(a_thread_of_an_earlier_cell_prints_into_no_later_one),
     TEST(code_may_be_long_or_odd_but_must_be_python),
     TEST(common_modules_import),
     TEST(the_interpreter_is_as_if_it_had_started_with_site),

@@ -424,8 +424,11 @@ static void changes_body(void)
     EXPECT_RUN("for i in range(130): open(f'm{i:03}', 'w').close()",
                "[err]\n[30 more files are new or changed]\n");
     EXPECT_PART(o.files.data, "{\"path\":\"/home/user/m");
-    EXPECT_RUN("while True:\n    try: os.mkdir('d'); os.chdir('d')\n    except OSError: break", "");
-    EXPECT_TEXT(o.files.data, ""); /* as deep as there is room */
+    EXPECT_RUN("for i in range(8): os.mkdir('d'); os.chdir('d'); open(f'f{i}', 'w').close()", "");
+    EXPECT_PART(o.files.data, "/home/user/d/d/d/d/d/d/d/f6\"");
+    CU_ASSERT_PTR_NULL(strstr(o.files.data, "f7")); /* too deep */
+    EXPECT_RUN("for i in range(500): os.mkdir('d'); os.chdir('d')", "");
+    EXPECT_TEXT(o.files.data, "");
 }
 
 static void files_that_a_run_made_or_changed_are_told(void)

@@ -24,13 +24,15 @@ import threading
 import time
 
 import soak_figures as figures
-from soak_work import LOST, TIMED_OUT, Client, Step, choose
+from soak_work import LOST, REFUSED, TIMED_OUT, Client, Step, choose
 
 KEYS = 4
 SPARE_BOXES = 200  # those left to their idle time, and those on their way out
 ROUNDS = 5
-ROUNDS_WITH_LOSSES = 2  # in which the process that makes boxes is killed; memory is compared from their last one on
-GROWTH_KIB = 6 * 1024  # of memory at rest, from one of the compared rounds to the last
+ROUNDS_WITH_LOSSES = 2  # in which the process that makes boxes is killed
+GROWTH_KIB = 8 * 1024  # of memory at rest, over the last two rounds
+PAUSE_S = 2  # the longest between two requests of a session: a client reads what it gets
+REFUSED_MOST = 0.2  # of all sessions, that a busy machine could make no box for in time
 SAMPLE_S = 5
 END_S = 60
 COUNTED = ("boxes", "in_boxes", "helpers", "gateway_fds", "helpers_fds", "mounts", "groups")
@@ -108,7 +110,9 @@ class Soak:
         self.tally.add("requests")
         if status == 200 and (step.expected is None or step.expected.search(text)):
             return True
-        if status == 200 and LOST.search(text):
+        if status == 200 and REFUSED in text:
+            self.tally.add("refused")
+        elif status == 200 and LOST.search(text):
             self.tally.add("lost")
         elif status == 200 and re.search(TIMED_OUT, text):
             self.tally.add("too slow")
@@ -129,6 +133,7 @@ class Soak:
         for _ in range(chooser.randrange(6)):
             if not alive or self.is_over():
                 break
+            time.sleep(chooser.uniform(0, PAUSE_S))
             step = choose(chooser, state)
             self.tally.add(f"did {step.name}")
             alive = self.step(client, name, step, chooser) and not step.ends
@@ -208,12 +213,12 @@ class Soak:
             time.sleep(SAMPLE_S)
 
     def check_growth(self):
-        compared = self.at_rest[ROUNDS_WITH_LOSSES - 1:]
+        compared = self.at_rest[-3:]
         for name in ("gateway_kib", "helpers_kib"):
             values = [sample[name] for sample in compared]
             print(f"{name} at rest after each round: {[sample[name] for sample in self.at_rest]}; "
-                  f"{figures.slope(compared, name):+.0f} KiB a minute in the compared ones")
-            if values[-1] - min(values[:-1]) > GROWTH_KIB:
+                  f"{figures.slope(compared, name):+.0f} KiB a minute in the last ones")
+            if values[-1] - values[0] > GROWTH_KIB:
                 self.tally.problem(f"{name} grows: {values}")
 
     # ---- the end ----
@@ -279,7 +284,10 @@ class Soak:
 
     def check_lost(self):
         lost = self.tally.counts["lost"]
-        print(f"lost to kills from outside: {lost}, of at most {self.killed}")
+        refused, sessions = self.tally.counts["refused"], self.tally.counts["sessions"]
+        print(f"lost to kills from outside: {lost}, of at most {self.killed}; no box in time: {refused} of {sessions} sessions")
+        if refused > REFUSED_MOST * sessions + self.killed:
+            self.tally.problem(f"{refused} of {sessions} sessions got no box")
         if lost > self.killed:
             self.tally.problem(f"{lost} sessions were lost, and at most {self.killed} were killed")
 

@@ -62,6 +62,7 @@ struct client {
     unsigned loop; /* on which it lives */
     const char *identity, *session, *container;
     const char *new_id; /* of the container that is made for it */
+    size_t per_identity, max_containers;
     const char *code;
     int64_t timeout_ms, keep_ms;
     bool is_parked;  /* acquires a container that is */
@@ -95,6 +96,8 @@ static inline int client_acquire(struct client *client)
 {
     struct acquire acquire = {
         .identity = str_of(client->identity),
+        .per_identity = client->per_identity,
+        .max_containers = client->max_containers,
         .session_id = str_of(client->session),
         .container_id = str_of(client->container),
         .is_parked = client->is_parked,

@@ -19,8 +19,8 @@ static void appending_stops_at_the_bound(void)
 static void json_text_is_escaped_and_always_utf8(void)
 {
     BUF_CLEANUP struct buf b = {0};
-    buf_put_json(&b, STR("a\"\\\n\x01\xC3\xA4\xFF"));
-    CU_ASSERT_STRING_EQUAL(b.data, "\"a\\\"\\\\\\n\\u0001\xC3\xA4\xEF\xBF\xBD\"");
+    buf_put_json(&b, STR("a\"\\\n\x01\x1f\xC3\xA4\xFF"));
+    CU_ASSERT_STRING_EQUAL(b.data, "\"a\\\"\\\\\\n\\u0001\\u001f\xC3\xA4\xEF\xBF\xBD\"");
 }
 
 static void consuming_moves_the_rest_down(void)

@@ -412,6 +412,15 @@ static void what_cannot_be_is_refused_with_its_field(void)
     }
     buf_puts(&many, "]}");
     expect_refused(many.data, "tools", "More than 1024 tools");
+    BUF_CLEANUP struct buf allowed = {0};
+    buf_puts(&allowed,
+             "{" USER ",\"tools\":[" CODE_TOOL "],\"tool_choice\":{\"type\":\"allowed_tools\","
+             "\"allowed_tools\":{\"tools\":[" CODE_TOOL);
+    for (int i = 1; i < 1025; i++) {
+        buf_puts(&allowed, "," CODE_TOOL);
+    }
+    buf_puts(&allowed, "]}}}");
+    expect_refused(allowed.data, "tool_choice", "More than 1024 tools");
 }
 
 static void n_of_one_and_n_without_hosted_tools_are_fine(void)

@@ -72,6 +72,49 @@ static void a_record_is_found_by_each_of_its_ids(void)
     records_free(records);
 }
 
+static void users_of_one_key_share_its_bytes_and_nothing_else(void)
+{
+    struct records *records = store(0, 1000, 0);
+    CU_ASSERT_TRUE(keep(records,
+                        "k\x1f"
+                        "ann",
+                        "id", "of ann", 0));
+    CU_ASSERT_TRUE(keep(records,
+                        "k\x1f"
+                        "bob",
+                        "id", "of bob", 0));
+    CU_ASSERT_TRUE(keep(records, "other", "id", "another's", 0));
+    CU_ASSERT_STRING_EQUAL(found(records,
+                                 "k\x1f"
+                                 "ann",
+                                 "id", 1),
+                           "of ann");
+    CU_ASSERT_STRING_EQUAL(found(records,
+                                 "k\x1f"
+                                 "bob",
+                                 "id", 1),
+                           "of bob");
+    CU_ASSERT_STRING_EQUAL(found(records, "k", "id", 1), "-");
+    CU_ASSERT_STRING_EQUAL(found(records,
+                                 "k\x1f"
+                                 "an",
+                                 "id", 1),
+                           "-");
+    for (int i = 0; i < 20; i++) { /* more than the key's bytes */
+        char user[32];
+        snprintf(user, sizeof user, "k\x1fuser%d", i);
+        CU_ASSERT_TRUE(keep(records, user, "id", "made up", 2));
+    }
+    CU_ASSERT_STRING_EQUAL(found(records,
+                                 "k\x1f"
+                                 "ann",
+                                 "id", 3),
+                           "-");
+    CU_ASSERT_STRING_EQUAL(found(records, "other", "id", 3), "another's");
+    CU_ASSERT_TRUE(stats_of(records).bytes <= 2000);
+    records_free(records);
+}
+
 static void an_id_is_the_latest_records_and_the_others_stay(void)
 {
     struct records *records = store(0, 0, 0);
@@ -236,6 +279,7 @@ static void several_threads_may_use_it(void)
 
 static const struct test tests[] = {
     TEST(a_record_is_found_by_each_of_its_ids),
+    TEST(users_of_one_key_share_its_bytes_and_nothing_else),
     TEST(an_id_is_the_latest_records_and_the_others_stay),
     TEST(a_record_is_dropped_at_its_identitys_wish),
     TEST(another_identity_does_not_find_it),

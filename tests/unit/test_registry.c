@@ -264,6 +264,103 @@ static void the_caps_hold_in_a_storm_of_requests(void)
     }
 }
 
+/* Five containers for both users of a key, three sessions for each. */
+static void storm_of_users(void)
+{
+    char names[STORM][8];
+    for (unsigned i = 0; i < STORM; i++) {
+        snprintf(names[i], sizeof names[i], "s%u", i % 23);
+        storm_clients[i] = client_new(i % 2,
+                                      i % 3 == 0 ? "k\x1f"
+                                                   "ann"
+                                                 : "k\x1f"
+                                                   "bob",
+                                      i % 5 == 4 ? "" : names[i]);
+        client_begin(storm_clients[i], ACQUIRE);
+    }
+    for (unsigned i = 0; i < STORM; i++) {
+        wait_for(storm_ready() != NULL);
+        struct client **ready = storm_ready();
+        CU_ASSERT_EQUAL((*ready)->result, 0);
+        client_free(*ready);
+        *ready = NULL;
+    }
+    CU_ASSERT_TRUE(seen(&world.live_max) <= 5);
+}
+
+static void the_caps_of_a_key_hold_in_a_storm_of_its_users(void)
+{
+    world_open();
+    world.options.per_identity = 3;
+    world.options.max_containers = 5;
+    world.options.wait_ms = WAIT_MS;
+    world_run(storm_of_users);
+    world_close();
+}
+
+static void users_take_turns(void)
+{
+    struct client *ann = client_with(0,
+                                     "k\x1f"
+                                     "ann",
+                                     "1"),
+                  *bob = client_with(1,
+                                     "k\x1f"
+                                     "bob",
+                                     "1");
+    struct client *carl = client_new(0,
+                                     "k\x1f"
+                                     "carl",
+                                     "1"),
+                  *other = client_with(1, "other", "1");
+    carl->max_containers = 2;
+    client_begin(carl, ACQUIRE);
+    struct client *key = client_new(0, "k", "1"); /* itself, or of its users: all the same */
+    key->max_containers = 2;
+    client_begin(key, ACQUIRE);
+    CU_ASSERT_EQUAL(seen(&world.creates), 3);
+    client_free(bob); /* another's: it makes room for the one that waited first */
+    CU_ASSERT_EQUAL(client_wait(carl), 0);
+    CU_ASSERT_TRUE(client_is_busy(key));
+    client_free(ann);
+    CU_ASSERT_EQUAL(client_wait(key), 0);
+    CU_ASSERT_EQUAL(stats().evicted, 2);
+    client_free(carl);
+    client_free(key);
+    client_free(other);
+}
+
+static void users_of_one_key_share_its_containers_and_make_room_for_each_other(void)
+{
+    world_test(users_take_turns);
+}
+
+static void own_caps(void)
+{
+    struct client *one = client_new(0, "a", "1"), *two = client_new(0, "a", "2");
+    one->per_identity = two->per_identity = 1;
+    CU_ASSERT_EQUAL(client_do(one, ACQUIRE), 0);
+    CU_ASSERT_EQUAL(client_do(two, ACQUIRE), SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(two->err.message,
+                           "the key's per_identity is 1: no session became free within 20 ms");
+    struct client *none = client_new(0, "a", "");
+    none->max_containers = 1;
+    CU_ASSERT_EQUAL(client_do(none, ACQUIRE), SG_E_LIMIT);
+    CU_ASSERT_STRING_EQUAL(none->err.message,
+                           "the key's max_containers is 1: no container became free within 20 ms");
+    client_free(one);
+    client_free(two);
+    client_free(none);
+}
+
+static void a_keys_own_caps_stand_for_the_registrys(void)
+{
+    world_open();
+    world.options.wait_ms = 20;
+    world_run(own_caps);
+    world_close();
+}
+
 static void all_leased(void)
 {
     struct client *one = client_with(0, "a", "1"), *two = client_with(1, "a", "2");
@@ -386,6 +483,9 @@ static const struct test tests[] = {
     TEST(b53_b58_identities_share_nothing_whatever_the_session_id),
     TEST(b54_the_least_recently_used_is_deleted_before_the_new_one_is_made),
     TEST(the_caps_hold_in_a_storm_of_requests),
+    TEST(the_caps_of_a_key_hold_in_a_storm_of_its_users),
+    TEST(users_of_one_key_share_its_containers_and_make_room_for_each_other),
+    TEST(a_keys_own_caps_stand_for_the_registrys),
     TEST(b56_leased_containers_are_never_evicted_and_the_limit_is_named),
     TEST(over_the_cap_a_request_waits_for_a_lease),
     TEST(the_total_limit_evicts_the_least_recently_used_of_all),

@@ -54,6 +54,20 @@ static int64_t ask(size_t search, const char *identity, int64_t now_ms)
     return search_rate_take(state, search, str_of(identity), 2, now_ms);
 }
 
+static void who_has_been_quiet_for_a_minute_is_forgotten(void)
+{
+    state = search_state_new();
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "pt_%d", i);
+        CU_ASSERT_EQUAL(ask(0, name, 1000 * i), 0);
+    }
+    CU_ASSERT_TRUE(search_rate_known(state) <= 61);
+    CU_ASSERT_EQUAL(ask(0, "pt_999", 999000), 0);
+    CU_ASSERT_TRUE(ask(0, "pt_999", 999000) > 0); /* those within it are not */
+    search_state_free(state);
+}
+
 static void so_many_searches_begin_within_any_minute(void)
 {
     state = search_state_new();
@@ -141,6 +155,7 @@ static void the_cache_is_bounded(void)
 static const struct test tests[] = {
     TEST(the_clients_limit_is_read_where_it_is_one),
     TEST(the_limit_that_is_in_the_way_is_named),
+    TEST(who_has_been_quiet_for_a_minute_is_forgotten),
     TEST(so_many_searches_begin_within_any_minute),
     TEST(identities_and_searches_are_counted_apart),
     TEST(what_is_kept_is_found_for_its_time_and_no_longer_for_being_used),

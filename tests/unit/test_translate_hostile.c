@@ -261,22 +261,65 @@ static void a_whole_answer_of_more_than_32_mib_fails(void)
     CU_ASSERT_STRING_EQUAL(err.message, "The upstream's answer is larger than 32 MiB");
 }
 
-/* A name of very many pieces is cut, not copied each time. */
-static void a_name_grows_to_256_bytes(void)
+/* Sums of counts as large as numbers get would overflow: what no model reaches is not said. */
+static void counts_that_no_model_reaches_are_not_counted(void)
 {
-    BUF_CLEANUP struct buf bytes = {0}, out = {0}, name = {0};
-    struct sg_error err = {0};
-    (void)buf_puts(&name, "\"name\":\"");
-    for (size_t i = 0; i < 300; i++) {
-        (void)buf_printf(&bytes,
-                         DELTA("{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"%s\"}}]}"),
-                         i % 2 == 0 ? "a" : "b");
-        (void)buf_puts(&name, i >= 256 ? "" : i % 2 == 0 ? "a" : "b");
+#define MOST "9223372036854775807"
+    expect_summary(
+        messages_over_chat, false,
+        "{\"choices\":[{\"message\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":" MOST
+        ",\"completion_tokens\":3}}",
+        "text(a) end(end_turn) usage(- 3 - -)");
+    static const char chat[] = "{\"choices\":[{\"message\":{\"content\":\"a\"}}],\"usage\":{"
+                               "\"prompt_tokens\":" MOST ",\"completion_tokens\":" MOST "}}";
+    static const char messages[] =
+        "{\"content\":[{\"type\":\"text\",\"text\":\"a\"}],\"stop_reason\":\"end_turn\",\"usage\":{"
+        "\"input_"
+        "tokens\":" MOST ",\"cache_read_input_tokens\":" MOST
+        ",\"cache_creation_input_tokens\":" MOST ",\"output_tokens\":" MOST "}}";
+#undef MOST
+    static const struct {
+        const struct translate_pair *pair;
+        const char *bytes;
+    } rows[] = {{&responses_over_chat, chat},
+                {&responses_over_messages, messages},
+                {&chat_over_messages, messages}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        BUF_CLEANUP struct buf out = {0};
+        struct sg_error err = {0};
+        CU_ASSERT_EQUAL(answer(*rows[i].pair, false, str_of(rows[i].bytes), &out, &err), SG_OK);
+        CU_ASSERT_PTR_NOT_NULL(strstr(out.data, "\"a\""));
+        CU_ASSERT_PTR_NULL(strstr(out.data, "_tokens\":"));
     }
-    (void)buf_puts(&bytes, DONE);
-    CU_ASSERT_EQUAL(answer(responses_over_chat, true, buf_str(&bytes), &out, &err), SG_OK);
-    (void)buf_puts(&name, "\"");
-    CU_ASSERT_PTR_NOT_NULL(strstr(out.data, name.data));
+}
+
+/* Cut, it could be another tool's. */
+static void a_name_of_more_than_256_bytes_fails(void)
+{
+    for (size_t count = 256; count <= 257; count++) {
+        BUF_CLEANUP struct buf pieces = {0}, whole = {0}, name = {0};
+        for (size_t i = 0; i < count; i++) {
+            const char *letter = i % 2 == 0 ? "a" : "b";
+            (void)buf_puts(&name, letter);
+            (void)buf_printf(
+                &pieces, DELTA("{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"%s\"}}]}"),
+                letter);
+        }
+        (void)buf_puts(&pieces, DONE);
+        (void)buf_printf(&whole, DELTA("{\"tool_calls\":[{\"function\":{\"name\":\"%s\"}}]}") DONE,
+                         name.data);
+        const struct buf *const answers[] = {&pieces, &whole};
+        for (size_t i = 0; i < COUNT_OF(answers); i++) {
+            BUF_CLEANUP struct buf out = {0};
+            struct sg_error err = {0};
+            int code = answer(responses_over_chat, true, buf_str(answers[i]), &out, &err);
+            CU_ASSERT_EQUAL(code, count == 256 ? SG_OK : SG_E_UNAVAILABLE);
+            CU_ASSERT_STRING_EQUAL(
+                err.message,
+                count == 256 ? "" : "The upstream calls a tool by a name of more than 256 bytes");
+            CU_ASSERT_EQUAL(strstr(out.data, name.data) != NULL, count == 256);
+        }
+    }
 }
 
 /* What is kept of an answer for its end is on somebody's account: all of it. */
@@ -327,7 +370,8 @@ static const struct test tests[] = {
     TEST(json_that_is_too_deep_is_not_understood),
     TEST(arguments_as_a_deep_object_are_text_to_us),
     TEST(a_whole_answer_of_more_than_32_mib_fails),
-    TEST(a_name_grows_to_256_bytes),
+    TEST(counts_that_no_model_reaches_are_not_counted),
+    TEST(a_name_of_more_than_256_bytes_fails),
     TEST(inputs_that_wait_for_the_end_of_their_answer_count_as_kept),
     TEST(each_api_goes_to_chat_and_to_messages),
 };

@@ -210,7 +210,7 @@ static void user_blocks(struct making *m)
         if (chance(m, 3)) {
             media_block(m);
         } else {
-            text_block(m, "text", "");
+            text_block(m, "text", "q"); /* never white space alone, which is left out */
         }
     }
 }
@@ -239,7 +239,7 @@ static void turn_with_calls(struct making *m, unsigned calls)
             (void)buf_putc(&m->out, ']');
         } else if (chance(m, 2)) {
             (void)buf_puts(&m->out, ",\"content\":");
-            random_string(&m->r, &m->out, "");
+            random_string(&m->r, &m->out, "r");
         }
         (void)buf_putc(&m->out, '}');
     }
@@ -256,7 +256,7 @@ static void assistant_turn(struct making *m)
         (void)buf_puts(&m->out, "{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"s\"}");
     }
     for (uint32_t i = random_below(&m->r, 3); i > 0; i--) {
-        text_block(m, "text", chance(m, 4) ? "" : "t");
+        text_block(m, "text", "t");
     }
     if (chance(m, 2)) {
         turn_with_calls(m, 1 + random_below(&m->r, 3));
@@ -288,11 +288,11 @@ static void tools_make(struct making *m, bool is_responses)
     (void)buf_puts(&m->out, ",\"tools\":[");
     for (uint32_t i = 0; i < count; i++) {
         comma(m);
-        (void)buf_printf(
-            &m->out, "{%s\"name\":\"f%u\",\"%s\":", is_responses ? "\"type\":\"function\"," : "", i,
-            is_responses ? "parameters" : "input_schema");
+        (void)buf_printf(&m->out, "{%s\"name\":\"f%u\",\"%s\":{\"type\":\"object\",\"properties\":",
+                         is_responses ? "\"type\":\"function\"," : "", i,
+                         is_responses ? "parameters" : "input_schema");
         random_nested(&m->r, &m->out, 2, true);
-        (void)buf_puts(&m->out, ",\"description\":");
+        (void)buf_puts(&m->out, "},\"description\":");
         random_string(&m->r, &m->out, "");
         (void)buf_puts(&m->out, chance(m, 2) ? ",\"strict\":true}" : "}");
     }

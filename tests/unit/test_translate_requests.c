@@ -396,10 +396,45 @@ static void a_part_that_is_let_go_leaves_nothing_behind(void)
     let_go(
         "{\"messages\":[],\"tools\":[{\"type\":\"retrieval\"},{\"type\":\"function\",\"function\":{"
         "\"name\":\"f\",\"parameters\":{}}}]}",
-        "tools[].type", HEAD "[],\"tools\":[{\"name\":\"f\",\"input_schema\":{}}]}");
+        "tools[].type",
+        HEAD "[],\"tools\":[{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}]}");
 }
 
 /* ---- what is hostile ---- */
+
+/* Most messages have one part: room for more would take a multiple of what the client sent, in a request of very many. */
+static void a_message_takes_less_than_one_and_a_half_kilobytes(void)
+{
+    static const struct {
+        int (*read)(struct reading *, const struct json_text *, struct sg_error *);
+        const char *member, *message;
+    } rows[] = {
+        {read_chat, "messages", "{\"role\":\"user\",\"content\":\"\"}"},
+        {read_messages, "messages", "{\"role\":\"user\",\"content\":\"\"}"},
+        {read_messages, "messages",
+         "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\"}]}"},
+        {read_responses, "input", "{\"role\":\"user\",\"content\":\"\"}"}};
+    enum { COUNT = 4096 };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        BUF_CLEANUP struct buf body = {0};
+        struct sg_error err = {0};
+        struct arena *text_arena = arena_new(0), *arena = arena_new(0);
+        struct conversation conversation = {0};
+        struct reading reading = {.arena = arena, .to = &conversation};
+        struct json_text text;
+        (void)buf_printf(&body, "{\"%s\":[%s", rows[i].member, rows[i].message);
+        for (size_t k = 1; k < COUNT; k++) {
+            (void)buf_printf(&body, ",%s", rows[i].message);
+        }
+        (void)buf_puts(&body, "]}");
+        CU_ASSERT_EQUAL(json_scan(buf_str(&body), text_arena, &text, &err), SG_OK);
+        CU_ASSERT_EQUAL(rows[i].read(&reading, &text, &err), SG_OK);
+        CU_ASSERT_TRUE(conversation.messages_count > 0);
+        CU_ASSERT_TRUE(arena_bytes(arena) < (size_t)COUNT * 1536);
+        arena_free(arena);
+        arena_free(text_arena);
+    }
+}
 
 static void a_request_of_very_many_parts_is_refused(void)
 {
@@ -469,6 +504,7 @@ static const struct test tests[] = {
     TEST(what_says_nothing_to_another_model_changes_nothing),
     TEST(a_path_with_empty_brackets_lets_go_at_any_index),
     TEST(a_part_that_is_let_go_leaves_nothing_behind),
+    TEST(a_message_takes_less_than_one_and_a_half_kilobytes),
     TEST(a_request_of_very_many_parts_is_refused),
     TEST(a_request_that_grows_too_large_is_refused),
     TEST(texts_are_joined_whole),

@@ -49,6 +49,7 @@ struct broker {
 /* A box in a free slot. NULL, or the step that failed, with errno; EUSERS without a free slot. */
 const char *broker_start_box(struct broker *, struct box_template *, int64_t life_ms,
                              struct box_ends *ret);
+void broker_reap(struct broker *); /* all that has ended; their slots are free */
 /* Told once, until there is something else to tell. */
 void broker_note(struct broker *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -5,9 +5,9 @@
  *   mounts, new root                           likewise
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
+ *   not dumpable                               so that the box cannot look into pid 1 through /proc/1
  *   the system call filter                     nothing that needs more comes after
- *   init                                       pid 1 becomes another program, into which the box cannot look (launch.c)
- *   interpreter                                the first and only code of a user
+ *   interpreter, init                          one process more; pid 1 becomes another program (launch.c)
  */
 #include "box.h"
 
@@ -154,6 +154,9 @@ void box_enter(struct box_limits *limits, const struct box_fds *given, int64_t l
     box_limit_processors(limits, fds.status);
     box_set_limits(limits, fds.status);
     box_drop_privileges(fds.status);
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
+        box_fail(fds.status, "hide pid 1 from the box");
+    }
     box_set_filter(limits, fds.status);
     box_launch(limits, &fds, life_ms);
     *ret_status_fd = fds.status;

@@ -37,6 +37,7 @@
 #endif
 
 #define X32_BIT 0x40000000u
+#define INIT_PID 1
 #define NEW_NAMESPACES                                                                            \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
@@ -155,16 +156,31 @@ static void put_personality(struct program *program)
     put_error(program, EPERM);
 }
 
-/* prlimit64() may read any limit, and set any but RLIMIT_CORE, which must stay what it is. */
+/* prlimit64() may read any limit, and set any but RLIMIT_CORE, which must stay what it is; not of pid 1, whom the box's user
+ * owns: without descriptors it could not look at the memory. */
 static void put_prlimit(struct program *program)
 {
-    put_unless(program, SYS_prlimit64, 8);
+    put_unless(program, SYS_prlimit64, 10);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, INIT_PID, 6, 0);
     put_load_argument(program, 1);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_CORE, 0, 5);
     put_load_argument(program, 2);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2);
     put_load(program, offsetof(struct seccomp_data, args) + 8 * 2 + 4);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+    put_error(program, EPERM);
+    put_return(program, SECCOMP_RET_ALLOW);
+}
+
+/* Neither pid 1 by its number, nor all processes of the user, of whom it is one. */
+static void put_setpriority(struct program *program)
+{
+    put_unless(program, SYS_setpriority, 6);
+    put_load_argument(program, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, PRIO_USER, 2, 0);
+    put_load_argument(program, 1);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, INIT_PID, 0, 1);
     put_error(program, EPERM);
     put_return(program, SECCOMP_RET_ALLOW);
 }
@@ -242,6 +258,10 @@ static void put_by_argument(struct program *program)
     put_except(program, SYS_setrlimit, 0, (const uint32_t[]){RLIMIT_CORE}, 1);
 #endif
     put_prlimit(program);
+    put_setpriority(program);
+    for (size_t i = 0; i < COUNT(calls_on_a_process); i++) {
+        put_except(program, calls_on_a_process[i], 0, (const uint32_t[]){INIT_PID}, 1);
+    }
 }
 
 static void program_make(struct program *program, const struct box_limits *limits)

@@ -152,18 +152,13 @@ static const int calls_allowed[] = {
     SYS_getrusage,
     SYS_times,
     SYS_getpriority,
-    SYS_setpriority,
     SYS_sched_yield,
-    SYS_sched_setparam,
     SYS_sched_getparam,
-    SYS_sched_setscheduler,
     SYS_sched_getscheduler,
     SYS_sched_get_priority_max,
     SYS_sched_get_priority_min,
     SYS_sched_rr_get_interval,
-    SYS_sched_setaffinity,
     SYS_sched_getaffinity,
-    SYS_sched_setattr,
     SYS_sched_getattr,
     SYS_getcpu,
     SYS_set_tid_address,
@@ -297,6 +292,14 @@ static const int calls_attributes[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxatt
 
 /* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. */
 static const int calls_without_effect[] = {SYS_sync, SYS_syncfs};
+
+/* Of a process that the first argument names: any but pid 1, which must not be slowed down, as it watches over the rest. */
+static const int calls_on_a_process[] = {
+    SYS_sched_setparam,
+    SYS_sched_setscheduler,
+    SYS_sched_setaffinity,
+    SYS_sched_setattr,
+};
 
 /* Where the box is kept to some processors for want of a better limit: it stays there. */
 static const int calls_affinity[] = {SYS_sched_setaffinity};

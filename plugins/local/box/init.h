@@ -9,7 +9,6 @@ enum init_fd {
     INIT_FD_CONFIG = 3,
     INIT_FD_STATUS,
     INIT_FD_LIFELINE,
-    INIT_FD_GO,
     INIT_FD_EVENTS, /* of the box's group, if it has one */
     INIT_FD_FREEZE,
     INIT_FDS_END

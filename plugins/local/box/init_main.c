@@ -1,4 +1,5 @@
-/* local-init from its first instruction: takes over from the process that set the box up, and lets the interpreter go.
+/* local-init from its first instruction: takes over from the process that set the box up, and tells the gateway that the
+ * interpreter is there.
  *
  * Whether it is hidden from the box is checked before that: it is, since nobody may read the file that it runs. */
 #include "init.h"
@@ -32,7 +33,7 @@ int main(void)
 {
     static struct init_config config;
     prctl(PR_SET_NAME, "box-init", 0, 0, 0);
-    for (int fd = INIT_FD_CONFIG; fd <= INIT_FD_GO; fd++) {
+    for (int fd = INIT_FD_CONFIG; fd <= INIT_FD_LIFELINE; fd++) {
         (void)take_fd(fd);
     }
     if (read(INIT_FD_CONFIG, &config, sizeof config) != (ssize_t)sizeof config ||
@@ -46,8 +47,6 @@ int main(void)
         box_fail(INIT_FD_STATUS, "hide pid 1 from the box");
     }
     report_ready(config.driver);
-    (void)!write(INIT_FD_GO, "g", 1); /* an interpreter that has ended is reaped below */
-    close(INIT_FD_GO);
     struct init init = {.limits = &config.limits,
                         .status = INIT_FD_STATUS,
                         .lifeline = INIT_FD_LIFELINE,

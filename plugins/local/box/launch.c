@@ -1,6 +1,7 @@
 /* The last steps of setting a box up: the interpreter's process is made, and pid 1 becomes the program that watches over
- * it. Until that has said that it is there, the interpreter waits: no code of a user runs while pid 1 still is a copy of
- * the broker or of a template, with their memory. */
+ * it. Both go on at one time. No code of a user runs before that program is there, since the gateway sends none before it
+ * has been told so; and it cannot look into pid 1, neither as a copy of the broker or of a template, which is not dumpable
+ * any more, nor as the new program, which nobody may read. */
 #include "init.h"
 
 #include <errno.h>
@@ -11,15 +12,6 @@
 #include <unistd.h>
 
 #define DRIVER_CONTROL_FD 3
-
-static void wait_for_init(int go_fd)
-{
-    char byte;
-    if (read(go_fd, &byte, 1) != 1) {
-        _exit(127); /* pid 1 has said why it ended */
-    }
-    close(go_fd);
-}
 
 static void driver_settle(const struct box_limits *limits, const struct box_fds *fds)
 {
@@ -50,7 +42,7 @@ static bool arrange(const int from[INIT_FDS_END])
 }
 
 static _Noreturn void become_init(const struct box_limits *limits, const struct box_fds *fds,
-                                  int go_fd, pid_t driver, int64_t life_ms)
+                                  pid_t driver, int64_t life_ms)
 {
     static char name[] = "box-init";
     char *const argv[] = {name, NULL}, *const envp[] = {NULL};
@@ -62,13 +54,12 @@ static _Noreturn void become_init(const struct box_limits *limits, const struct 
         write(ends[1], &config, sizeof config) != (ssize_t)sizeof config) {
         box_fail(fds->status, "tell init what to do");
     }
-    int from[INIT_FDS_END];
+    int from[INIT_FDS_END] = {0};
     from[INIT_FD_CONFIG] = fcntl(ends[0], F_DUPFD_CLOEXEC, BOX_KEPT_FD);
     from[INIT_FD_STATUS] = fds->status;
     from[INIT_FD_LIFELINE] = fds->lifeline;
     from[INIT_FD_EVENTS] = fds->group.events;
     from[INIT_FD_FREEZE] = fds->group.freeze;
-    from[INIT_FD_GO] = fcntl(go_fd, F_DUPFD_CLOEXEC, BOX_KEPT_FD);
     if (arrange(from)) {
         syscall(SYS_execveat, fds->init, "", argv, envp, AT_EMPTY_PATH);
     }
@@ -77,20 +68,12 @@ static _Noreturn void become_init(const struct box_limits *limits, const struct 
 
 void box_launch(const struct box_limits *limits, const struct box_fds *fds, int64_t life_ms)
 {
-    int go[2];
-    if (pipe2(go, O_CLOEXEC) != 0) {
-        box_fail(fds->status, "make a pipe");
-    }
     pid_t driver = fork();
     if (driver < 0) {
         box_fail(fds->status, "start the interpreter (fork)");
     }
     if (driver > 0) {
-        close(go[0]);
-        become_init(limits, fds, go[1], driver, life_ms);
+        become_init(limits, fds, driver, life_ms);
     }
-    close(go[1]);
-    int go_fd = fcntl(go[0], F_DUPFD_CLOEXEC, BOX_KEPT_FD); /* out of the interpreter's way */
     driver_settle(limits, fds);
-    wait_for_init(go_fd);
 }

@@ -114,7 +114,7 @@ static int slot_find(struct broker *broker)
     return -1;
 }
 
-static void slots_reap(struct broker *broker)
+void broker_reap(struct broker *broker)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
@@ -137,7 +137,7 @@ static uint32_t host_id_of(const struct broker *broker, int slot)
 const char *broker_start_box(struct broker *broker, struct box_template *template, int64_t life_ms,
                              struct box_ends *ret)
 {
-    slots_reap(broker);
+    broker_reap(broker);
     int slot = slot_find(broker);
     if (slot < 0) {
         errno = EUSERS;
@@ -228,7 +228,7 @@ static bool ask_serve(struct broker *broker)
     if (ask.await_template != 0) {
         await_template(broker);
     }
-    slots_reap(broker);
+    broker_reap(broker);
     struct box_ends ends;
     const char *failed = find_box(broker, ask.life_ms, &ends);
     reply(broker, reply_fd, failed, &ends);
@@ -354,7 +354,7 @@ static void turn(struct broker *broker, int64_t until, bool *asked)
 /* What can wait until nobody asks. */
 static int64_t look_after(struct broker *broker)
 {
-    slots_reap(broker);
+    broker_reap(broker);
     templates_hear(broker);
     pool_look(broker);
     return upkeep(broker);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define QUIET_MS 20    /* after an ask: what was asked for is busy starting */
+#define END_MS 1000    /* for a box that is killed, at most */
 #define FAILED_MS 5000 /* after a box that could not be made */
 
 static bool has_ended(const struct box_ends *ends)
@@ -20,9 +21,16 @@ static bool has_ended(const struct box_ends *ends)
     return poll(&end, 1, 0) == 1;
 }
 
-static void drop(struct pool *pool, size_t i)
+/* Where all slots are taken, its slot is free when this returns: somebody may be about to ask for it. */
+static void drop(struct broker *broker, size_t i)
 {
-    (void)syscall(SYS_pidfd_send_signal, pool->boxes[i].ends.fds[WIRE_FD_INIT], SIGKILL, NULL, 0);
+    struct pool *pool = &broker->pool;
+    struct pollfd end = {.fd = pool->boxes[i].ends.fds[WIRE_FD_INIT], .events = POLLIN};
+    (void)syscall(SYS_pidfd_send_signal, end.fd, SIGKILL, NULL, 0);
+    if (broker->slots_used >= broker->maker.limits.boxes_max) {
+        (void)poll(&end, 1, END_MS);
+        broker_reap(broker);
+    }
     fds_close(pool->boxes[i].ends.fds, WIRE_FDS);
     pool->boxes[i] = pool->boxes[--pool->count];
 }
@@ -52,7 +60,7 @@ bool pool_take(struct broker *broker, int64_t life_ms, bool any, struct box_ends
             pool->boxes[i] = pool->boxes[--pool->count];
             return true;
         }
-        drop(pool, i);
+        drop(broker, i);
     }
     return false;
 }
@@ -134,7 +142,7 @@ int64_t pool_upkeep(struct broker *broker)
         return pool->quiet_at;
     }
     if (surplus >= 0) {
-        drop(pool, (size_t)surplus);
+        drop(broker, (size_t)surplus);
         return now_ms();
     }
     if (!add(broker, template, number)) {
@@ -187,7 +195,7 @@ void pool_look(struct broker *broker)
             tell_failure(broker, box);
         }
         if (word < 0 || has_ended(&box->ends)) {
-            drop(pool, i);
+            drop(broker, i);
         } else {
             i++;
         }

@@ -19,6 +19,11 @@ class Shows:
 
     def forms(self, value):
         forms = [("text/plain", as_bytes(repr(value))[:TEXT_MAX])]
+        figure_module = sys.modules.get("matplotlib.figure")
+        if figure_module is not None and _isinstance(value, _getattr(figure_module, "Figure", ())):
+            forms.append(self.image(value))
+            self.close(value)
+            return forms
         for method, mime in self.METHODS:
             function = _getattr(_type(value), method, None)
             if function is None:
@@ -58,19 +63,32 @@ class Shows:
         for value in values:
             self.send(self.forms(value), False)
 
+    @staticmethod
+    def image(figure):
+        """As PNG, or as SVG where matplotlib's own setting says so."""
+        import io
+
+        settings = _getattr(sys.modules["matplotlib"], "rcParams", {})
+        is_svg = settings.get("savefig.format") == "svg"
+        image = io.BytesIO()
+        figure.savefig(image, format="svg" if is_svg else "png", bbox_inches="tight")
+        return ("image/svg+xml", image.getvalue()) if is_svg else ("image/png", as_base64(image.getvalue()))
+
+    @staticmethod
+    def close(figure):
+        """It has been shown, and is not shown again at the end of the cell."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None:
+            pyplot.close(figure)
+
     def figures(self):
-        """All figures that matplotlib has open, as PNG; they are closed."""
+        """All figures that matplotlib has open; they are closed."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is None or not hasattr(pyplot, "get_fignums"):
             return
-        import io
-
         try:
             for number in pyplot.get_fignums():
                 figure = pyplot.figure(number)
-                image = io.BytesIO()
-                figure.savefig(image, format="png", bbox_inches="tight")
-                png = as_base64(image.getvalue())
-                self.send([("text/plain", as_bytes(repr(figure))), ("image/png", png)], False)
+                self.send([("text/plain", as_bytes(repr(figure))), self.image(figure)], False)
         finally:
             pyplot.close("all")
