@@ -62,7 +62,7 @@ def groups(makers):
     count = 0
     for path, folders, _ in os.walk("/sys/fs/cgroup"):
         parts = [part.split(".") for part in path.split("/") if part.startswith("sandgate-local.")]
-        count += bool(parts) and parts[0][2] in makers
+        count += any(len(part) > 2 and part[2] in makers for part in parts)
     return count
 
 
