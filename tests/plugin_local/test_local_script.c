@@ -157,7 +157,8 @@ static void without_uids_of_their_own_boxes_run_no_javascript(void)
 
 static void missing_body(void)
 {
-    EXPECT_RUN("import gc\nc = [o for o in gc.get_objects() if type(o).__name__ == 'Scripts'][0]\n"
+    EXPECT_RUN("import gc\ngc.unfreeze()\nc = [o for o in gc.get_objects() if type(o).__name__ == "
+               "'Scripts'][0]\n"
                "type(c).run.__globals__['NODES'] = ()",
                "");
     js_for("1", DEFAULT_TIMEOUT_MS);

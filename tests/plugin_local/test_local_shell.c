@@ -266,7 +266,8 @@ static void what_python_code_does_to_its_process_does_not_matter(void)
 /* Where there is no bash; the list of shells is the driver's, in whose process code runs. */
 static void plain_body(void)
 {
-    EXPECT_RUN("import gc\nc = [o for o in gc.get_objects() if type(o).__name__ == 'Commands'][0]\n"
+    EXPECT_RUN("import gc\ngc.unfreeze()\nc = [o for o in gc.get_objects() if type(o).__name__ == "
+               "'Commands'][0]\n"
                "names = type(c).start.__globals__\nnames['SHELLS'] = ('/usr/bin/sh',)",
                "");
     EXPECT_BASH("a=1; cd /tmp; f() { echo \"f $a\"; }; echo $0", "[out]bash\n" EXITED(0));
