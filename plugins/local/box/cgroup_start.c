@@ -40,12 +40,17 @@ static uint64_t pid_namespace(void)
     return stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
 }
 
+#define START_UNKNOWN UINT64_MAX
+
 /* When a process was started, in the kernel's ticks; 0: it has ended. */
 static uint64_t start_of(uint64_t pid)
 {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
-    const char *at = group_file_read(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    if (!group_file_read(path, text, sizeof text)) {
+        return errno == ENOENT || errno == ESRCH ? 0 : START_UNKNOWN;
+    }
+    const char *at = strrchr(text, ')');
     if (at == NULL || at[1] == '\0' || at[2] == 'Z' || at[2] == 'X') {
         return 0;
     }
@@ -55,11 +60,15 @@ static uint64_t start_of(uint64_t pid)
     return at == NULL ? 0 : strtoull(at, NULL, 10);
 }
 
+/* Only where that is sure: what it owned is killed. */
 static bool owner_is_dead(const char *name)
 {
     struct group_owner owner;
-    return group_owner_read(name, &owner) && owner.pid_namespace == pid_namespace() &&
-           start_of(owner.pid) != owner.start;
+    if (!group_owner_read(name, &owner) || owner.pid_namespace != pid_namespace()) {
+        return false;
+    }
+    uint64_t start = start_of(owner.pid);
+    return start != START_UNKNOWN && owner.start != START_UNKNOWN && start != owner.start;
 }
 
 /* ---- sweeping ---- */
