@@ -71,34 +71,13 @@ static void freeze_if_idle(struct init *init)
 
 /* ---- orders ---- */
 
-/* One order, with the socket that came along or -1. As recv(). */
-static ssize_t order_receive(int status_fd, struct wire_order *order, int *ret_fd)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {order, sizeof *order};
-    struct msghdr message = {.msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t len = recvmsg(status_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    struct cmsghdr *header = len > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    *ret_fd = -1;
-    if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
-    }
-    return len;
-}
-
 /* False once the gateway has closed the socket. */
 static bool orders_take(struct init *init)
 {
     struct wire_order order;
     for (;;) {
         int fd;
-        ssize_t len = order_receive(init->status, &order, &fd);
+        ssize_t len = packet_receive(init->status, &order, sizeof order, &fd, 1, MSG_DONTWAIT);
         if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
             return true;
         }
