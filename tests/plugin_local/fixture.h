@@ -55,6 +55,18 @@ __attribute__((unused)) static void exec(const char *code)
         EXPECT_TEXT(o.all.data, everything); \
     } while (0)
 
+static int open_code;
+
+/* Opens the plugin with these options, and closes it again: open_code, and the error in `e`. */
+__attribute__((unused)) static void open_fiber(void *options)
+{
+    e = (struct sg_error){0};
+    open_code = host_open(options, &e);
+    if (open_code == 0) {
+        host_close();
+    }
+}
+
 struct session {
     const struct host_options *options;
     void (*body)(void);

@@ -11,17 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int open_code;
-
-static void open_fiber(void *options)
-{
-    e = (struct sg_error){0};
-    open_code = host_open(options, &e);
-    if (open_code == 0) {
-        host_close();
-    }
-}
-
 static void expect_refused(struct host_options options, const char *message)
 {
     host_run(open_fiber, &options);

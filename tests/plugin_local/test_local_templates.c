@@ -35,17 +35,6 @@ static void nothing(void)
 {
 }
 
-static int open_code;
-
-static void open_fiber(void *options)
-{
-    e = (struct sg_error){0};
-    open_code = host_open(options, &e);
-    if (open_code == 0) {
-        host_close();
-    }
-}
-
 static void expect_refused(const char *const *preload, const char *message)
 {
     struct host_options options = {.preload = preload};
