@@ -107,11 +107,11 @@ struct decision {
     uint32_t expected;
 };
 
-static void expect(const struct box_limits *limits, uint32_t arch, const struct decision *decisions,
-                   size_t count)
+static void expect_of(const struct box_limits *limits, bool is_init, uint32_t arch,
+                      const struct decision *decisions, size_t count)
 {
     static struct sock_filter code[FILTER_MAX];
-    unsigned len = box_make_filter(limits, code);
+    unsigned len = box_make_filter(limits, is_init, code);
     for (size_t i = 0; i < count; i++) {
         struct seccomp_data data = {.nr = (int)decisions[i].call, .arch = arch};
         for (int a = 0; a < 6; a++) {
@@ -133,6 +133,12 @@ static void expect(const struct box_limits *limits, uint32_t arch, const struct 
     }
 #define HIGH 0x100000000u /* only the upper half of an argument */
 
+static void expect(const struct box_limits *limits, uint32_t arch, const struct decision *decisions,
+                   size_t count)
+{
+    expect_of(limits, false, arch, decisions, count);
+}
+
 static const struct decision always[] = {
     CALL(read, ALLOW),
     CALL(openat, ALLOW),
@@ -140,7 +146,6 @@ static const struct decision always[] = {
     CALL(exit_group, ALLOW),
     CALL(futex, ALLOW),
     CALL(getrandom, ALLOW),
-    CALL(sendmsg, ALLOW),
     CALL(ptrace, FAIL(EPERM)),
     CALL(process_vm_readv, FAIL(EPERM)),
     CALL(process_vm_writev, FAIL(EPERM)),
@@ -255,8 +260,10 @@ static const struct decision always[] = {
 };
 
 static const struct decision of_root[] = {CALL(epoll_create1, ALLOW), CALL(epoll_ctl, ALLOW),
-                                          CALL(sched_setaffinity, ALLOW)};
-static const struct decision of_a_shared_uid[] = {CALL(epoll_create1, FAIL(ENOSYS))};
+                                          CALL(sched_setaffinity, ALLOW), CALL(sendmsg, ALLOW)};
+static const struct decision of_a_shared_uid[] = {
+    CALL(epoll_create1, FAIL(ENOSYS)), CALL(sendmsg, FAIL(EPERM)), CALL(sendmmsg, FAIL(EPERM))};
+static const struct decision of_pid_1[] = {CALL(sendmsg, ALLOW), CALL(ptrace, FAIL(EPERM))};
 static const struct decision where_pinned[] = {CALL(sched_setaffinity, FAIL(EPERM)),
                                                CALL(sched_getaffinity, ALLOW)};
 static const struct decision of_another_architecture[] = {
@@ -269,6 +276,7 @@ int main(void)
     const struct box_limits own = {0}, shared = {.uid_is_shared = true};
     expect(&own, OWN_ARCH, always, COUNT_OF(always));
     expect(&shared, OWN_ARCH, always, COUNT_OF(always));
+    expect_of(&shared, true, OWN_ARCH, of_pid_1, COUNT_OF(of_pid_1));
     expect(&own, OWN_ARCH, of_root, COUNT_OF(of_root));
     expect(&shared, OWN_ARCH, of_a_shared_uid, COUNT_OF(of_a_shared_uid));
     expect(&own, FOREIGN_ARCH, of_another_architecture, COUNT_OF(of_another_architecture));

@@ -176,12 +176,13 @@ void box_drop_privileges(int status_fd);
 /* Limits that the interpreter has and pid 1 does not; in the interpreter's process. False with errno. */
 bool box_limit_driver(const struct box_limits *);
 
-/* ---- filter.c: system calls are limited from here on, for pid 1 and all that it starts ---- */
+/* ---- filter.c: system calls are limited from here on, for pid 1 and its workers (is_init), or for the interpreter ---- */
 
 #define FILTER_MAX 1024 /* instructions */
 struct sock_filter;
-unsigned box_make_filter(const struct box_limits *, struct sock_filter *ret); /* how many */
-void box_set_filter(const struct box_limits *, int status_fd);
+unsigned box_make_filter(const struct box_limits *, bool is_init,
+                         struct sock_filter *ret); /* how many */
+void box_set_filter(const struct box_limits *, bool is_init, int status_fd);
 
 /* The text of the interpreter's side, made from the files of driver/ at build time. */
 extern const unsigned char driver_text[];

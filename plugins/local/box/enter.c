@@ -6,8 +6,8 @@
  *   limits                                     the number of processes counts this box alone only in its own namespace
  *   privileges
  *   not dumpable                               so that the box cannot look into pid 1 through /proc/1
- *   the system call filter                     nothing that needs more comes after
  *   interpreter, init                          one process more; pid 1 becomes another program (launch.c)
+ *   the system call filter                     of each; nothing that needs more comes after
  */
 #include "box.h"
 
@@ -157,7 +157,6 @@ void box_enter(struct box_limits *limits, const struct box_fds *given, int64_t l
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) {
         box_fail(fds.status, "hide pid 1 from the box");
     }
-    box_set_filter(limits, fds.status);
     box_launch(limits, &fds, life_ms);
     *ret_status_fd = fds.status;
 }

@@ -264,7 +264,7 @@ static void put_by_argument(struct program *program)
     }
 }
 
-static void program_make(struct program *program, const struct box_limits *limits)
+static void program_make(struct program *program, const struct box_limits *limits, bool is_init)
 {
     put_load(program, offsetof(struct seccomp_data, arch));
     put(program, BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0);
@@ -278,6 +278,9 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_list(program, calls_unseen_memory, COUNT(calls_unseen_memory), SECCOMP_RET_ERRNO | EPERM);
     put_list(program, calls_epoll, COUNT(calls_epoll),
              limits->uid_is_shared ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_ALLOW);
+    if (limits->uid_is_shared && !is_init) {
+        put_list(program, calls_passing, COUNT(calls_passing), SECCOMP_RET_ERRNO | EPERM);
+    }
     if (box_is_pinned(limits)) {
         put_list(program, calls_affinity, COUNT(calls_affinity), SECCOMP_RET_ERRNO | EPERM);
     }
@@ -292,19 +295,20 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_error(program, ENOSYS);
 }
 
-unsigned box_make_filter(const struct box_limits *limits, struct sock_filter *ret)
+unsigned box_make_filter(const struct box_limits *limits, bool is_init, struct sock_filter *ret)
 {
     static struct program program;
     program.len = 0;
-    program_make(&program, limits);
+    program_make(&program, limits, is_init);
     memcpy(ret, program.code, sizeof program.code);
     return program.len;
 }
 
-void box_set_filter(const struct box_limits *limits, int status_fd)
+void box_set_filter(const struct box_limits *limits, bool is_init, int status_fd)
 {
     static struct sock_filter code[FILTER_MAX];
-    struct sock_fprog load = {.len = (unsigned short)box_make_filter(limits, code), .filter = code};
+    struct sock_fprog load = {.len = (unsigned short)box_make_filter(limits, is_init, code),
+                              .filter = code};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &load) != 0) {
         box_fail(status_fd, "load the system call filter (seccomp)");
     }

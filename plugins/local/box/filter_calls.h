@@ -304,6 +304,10 @@ static const int calls_on_a_process[] = {
 /* Where the box is kept to some processors for want of a better limit: it stays there. */
 static const int calls_affinity[] = {SYS_sched_setaffinity};
 
+/* Descriptors in flight are counted for each user of the host, after the limit has been looked at, which senders that wait in
+ * between pass all together: where boxes share the gateway's user, one could have so many that the gateway can send none. */
+static const int calls_passing[] = {SYS_sendmsg, SYS_sendmmsg};
+
 static const int calls_forbidden[] = {
     SYS_ptrace,
     SYS_process_vm_readv,

@@ -17,6 +17,7 @@ static void driver_settle(const struct box_limits *limits, const struct box_fds 
 {
     sigset_t none;
     sigemptyset(&none);
+    box_set_filter(limits, false, fds->status);
     /* Dumpable, whatever pid 1 was, for /proc/self. */
     if (!group_enter_work(&fds->group)) {
         box_fail(fds->status, "join the control group of a box");
@@ -49,6 +50,7 @@ static _Noreturn void become_init(const struct box_limits *limits, const struct 
     const struct init_config config = {
         .magic = WIRE_MAGIC, .driver = driver, .life_ms = life_ms, .limits = *limits};
     int ends[2];
+    box_set_filter(limits, true, fds->status);
     /* All of it fits into an empty pipe. */
     if (pipe2(ends, O_CLOEXEC) != 0 ||
         write(ends[1], &config, sizeof config) != (ssize_t)sizeof config) {
