@@ -372,7 +372,10 @@ static void abandoned_body(void)
     if (abandoned.code != 0) {
         expect_get("a", "old", 3);
     }
-    EXPECT_RUN("print(os.listdir('.'))", "[out]['a']\n");
+    EXPECT_RUN(
+        "import time\nwhile len(os.listdir('.')) > 1: time.sleep(0.005)\n" /* the worker's end */
+        "print(os.listdir('.'))",
+        "[out]['a']\n");
 }
 
 static void a_put_that_is_given_up_leaves_nothing_behind(void)
