@@ -383,6 +383,22 @@ static void a_put_that_is_given_up_leaves_nothing_behind(void)
     with_box(abandoned_body);
 }
 
+/* The next request ends a worker that still writes for an earlier one. */
+static void overtaken_body(void)
+{
+    struct sg_error abandoned = {0};
+    for (int i = 0; i < 20; i++) {
+        host_put_abandon(box, "b", 10 * MIB, i % 4, &abandoned);
+        host_list(box, ".", &o);
+        CU_ASSERT_PTR_NULL(strstr(o.results.data, ".put-"));
+    }
+}
+
+static void a_put_that_is_overtaken_leaves_nothing_behind(void)
+{
+    with_box(overtaken_body);
+}
+
 static void exits_body(void)
 {
     exec("import os; os._exit(7)");
@@ -491,6 +507,7 @@ static const struct test tests[] = {
     TEST(a_link_that_changes_all_the_time_leads_nowhere_else),
     TEST(what_proc_says_of_the_worker_itself_is_not_read),
     TEST(a_put_that_is_given_up_leaves_nothing_behind),
+    TEST(a_put_that_is_overtaken_leaves_nothing_behind),
     TEST(a_box_that_ends_meanwhile_is_gone),
     TEST(files_that_a_run_made_or_changed_are_told),
     TEST(no_path_leads_out_of_the_box),

@@ -198,6 +198,7 @@ static _Noreturn void worker_run(int socket_fd)
         _exit(1);
     }
     file.path[sizeof file.path - 1] = '\0';
+    worker_put_clean();
     enum wire_refusal refusal = serve(&file, &size);
     worker_send(WIRE_END, (uint32_t)refusal, size, NULL, 0);
     _exit(0);
@@ -230,6 +231,7 @@ void worker_start(struct init *init, int socket_fd)
     worker_end(init);
     if (worker_known_files == NULL) {
         worker_known_files = known_files_new();
+        worker_put_prepare();
     }
     pid_t pid = fork();
     if (pid == 0) {

@@ -26,6 +26,10 @@ int worker_open(int folder, const char *path, int flags);
 
 /* worker_put.c: `size` bytes come over the socket, also after a refusal. */
 enum wire_refusal worker_put(const char *path, uint64_t size);
+/* In pid 1, before the first worker: memory that all workers share, for the name of the file that is being written. */
+void worker_put_prepare(void);
+/* Removes what a worker has left that was killed while it wrote. */
+void worker_put_clean(void);
 
 /* worker_changes.c: what was there when one last looked, in memory that all workers of a box share. */
 struct known_files;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +22,30 @@ struct target {
     bool exists;
     mode_t mode;
 };
+
+/* The file that is being written, for whoever finds its worker killed; "": none. NULL: there is no memory. */
+static char *unfinished;
+
+void worker_put_prepare(void)
+{
+    void *shared = mmap(NULL, PATH_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unfinished = shared != MAP_FAILED ? shared : NULL;
+}
+
+static void unfinished_note(const char *name)
+{
+    if (unfinished != NULL) {
+        snprintf(unfinished, PATH_ROOM, "%s", name);
+    }
+}
+
+void worker_put_clean(void)
+{
+    if (unfinished != NULL && unfinished[0] != '\0') {
+        (void)unlink(unfinished); /* it may be in its place already */
+        unfinished_note("");
+    }
+}
 
 /* All bytes come, whatever happens to them: an end with some unread would break the socket before our answer is read. */
 struct content {
@@ -142,6 +167,7 @@ static int temporary_open(const struct target *target, char name[PATH_ROOM])
             errno = ENAMETOOLONG;
             return -1;
         }
+        unfinished_note(name);
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST) {
             return fd;
@@ -194,14 +220,17 @@ static enum wire_refusal write_whole(const struct target *target, struct content
     char name[PATH_ROOM];
     int fd = temporary_open(target, name);
     if (fd < 0) {
+        unfinished_note("");
         return worker_refusal();
     }
     if (!fill(fd, content) || (target->exists && fchmod(fd, target->mode) != 0) ||
         rename(name, target->path) != 0) {
         enum wire_refusal refusal = worker_refusal();
         (void)unlink(name);
+        unfinished_note("");
         return refusal;
     }
+    unfinished_note("");
     note_file(target, fd);
     return WIRE_DONE;
 }
