@@ -70,8 +70,12 @@
     return head.concat(frames.slice(0, STACK_LINES)).join('\n');
   }
 
+  // Node 18 has no code for it.
+  const isImport = (error) => error?.code === 'ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING' ||
+    /^(Cannot use import statement|Invalid host defined options)/.test(error?.message);
+
   function describe(error, details) {
-    if (error?.code === 'ERR_VM_DYNAMIC_IMPORT_CALLBACK_MISSING' || /^Cannot use import statement/.test(error?.message)) {
+    if (isImport(error)) {
       return ['ImportError', 'import is not available here: use require()', 'import is not available here: use require()'];
     }
     if (util.types.isNativeError(error) || error instanceof Error) {
