@@ -232,17 +232,23 @@
     }
     const code = received.subarray(second + 1, end).toString();
     received = received.subarray(end + 1);
-    run(number, code);
+    if (number > 0) {
+      run(number, code);
+    } else if (-number === current) {
+      interrupted();
+    }
     return true;
   }
 
   socket.on('data', (data) => {
     received = Buffer.concat([received, data]);
-    takeCell();
+    while (takeCell());
   });
   socket.on('end', () => process.exit(0));
   socket.on('error', () => process.exit(0));
-  process.on('SIGINT', interrupted);
+  // A signal breaks off what keeps node busy (run). What waits is broken off by a line that says which cell is meant: a
+  // signal is seen there late, when the next cell runs already.
+  process.on('SIGINT', () => {});
   const tell = (error) => process.stderr.write(`Uncaught ${util.inspect(error)}\n`);
   process.on('uncaughtException', tell);
   process.on('unhandledRejection', tell);

@@ -25,6 +25,13 @@ class Node(Shell):
                 return BEGIN_NODE, path, DRIVER_JS
         raise FileNotFoundError
 
+    def interrupt(self):
+        super().interrupt()
+        try:
+            self.socket.sendall(b"-%d\n1\n\n" % self.count, self.flags)
+        except OSError:
+            pass  # its end is about to be told
+
     def tell(self, kind, count, data):
         import binascii
 

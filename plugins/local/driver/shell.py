@@ -197,6 +197,9 @@ class Shell:
         except (ShellGone, OSError):
             return False
 
+    def interrupt(self):
+        kill_quietly(self.pid, self.signal)
+
     def end(self):
         for pid in self.numbers():
             if pid > 1:
@@ -256,7 +259,7 @@ class Lasting:
         begun, shell = now(), self.shell
         done = shell is None
         if not done:
-            kill_quietly(shell.pid, shell.signal)
+            shell.interrupt()
         while now() < begun + PATIENCE_S:
             try:
                 done = done or shell.status(0) is not None
