@@ -99,6 +99,16 @@ static void an_error_has_a_short_stack_and_state_survives_it(void)
     with_box(errors_body);
 }
 
+/* What breaks off one cell may, if that ends by itself at the same moment, be seen in the next, and there once. */
+static void js_behind_an_interrupt(const char *code)
+{
+    js_for(code, 500);
+    if (o.code == 0 && o.exception.len > 0) {
+        EXPECT_PART(o.exception.data, "the code was interrupted");
+        js_for(code, 500);
+    }
+}
+
 static void interrupt_body(void)
 {
     EXPECT_RUN("own = 1", "");
@@ -109,9 +119,10 @@ static void interrupt_body(void)
                 "local (box): the code ran longer than 1s and was interrupted; variables are kept");
     js_for("child_process.execSync('sleep 1000')", 500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    js_for("await new Promise(() => {})", 500);
+    js_behind_an_interrupt("await new Promise(() => {})");
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_JS("kept", VALUE("5"));
+    js_behind_an_interrupt("kept");
+    EXPECT_TEXT(o.all.data, VALUE("5"));
     js_for("for (;;) await null", 500); /* nothing leads out of this */
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
