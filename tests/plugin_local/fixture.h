@@ -6,6 +6,7 @@
 #include "cunit_main.h"
 #include "host.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,17 @@ __attribute__((unused)) static void exec(const char *code)
         CU_ASSERT_EQUAL(o.code, 0);          \
         EXPECT_TEXT(o.all.data, everything); \
     } while (0)
+
+__attribute__((unused)) static size_t fds_open(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
 
 static int open_code;
 

@@ -11,7 +11,6 @@
 #include "fixture.h"
 #include "loop/loop.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -69,17 +68,6 @@ static void wait_until_at_most(int count)
     while (running > count) {
         CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
     }
-}
-
-static size_t fds_open(void)
-{
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    closedir(folder);
-    return count;
 }
 
 static void attack_start(const cJSON *attack, enum attack_way way)

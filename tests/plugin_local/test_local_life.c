@@ -3,7 +3,6 @@
 
 #include "loop/loop.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -51,17 +50,6 @@ static void broker_killed_body(void)
 static void a_dead_broker_takes_its_boxes_along_and_is_replaced(void)
 {
     with_box(broker_killed_body);
-}
-
-static size_t fds_open(void)
-{
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder) != NULL) {
-        count++;
-    }
-    closedir(folder);
-    return count;
 }
 
 static void many_body(void)
