@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "gateway/upstream_state.h"
 #include "loop/loop.h"
 
 #include <inttypes.h>
@@ -136,6 +137,7 @@ struct dimension_values {
 
 struct metrics {
     const struct config *config;
+    struct upstream_states *upstreams;
     struct arena *arena;
     struct dimension_values dimensions[DIM_COUNT];
     size_t *interceptor_place; /* interceptors of one name share a series */
@@ -188,19 +190,20 @@ static void fill_dimensions(struct metrics *m)
     d[DIM_HIT] = (struct dimension_values){"fate", hit_words, COUNT_OF(hit_words)};
     d[DIM_RUN] = (struct dimension_values){"outcome", run_words, COUNT_OF(run_words)};
     d[DIM_CODE] = (struct dimension_values){"cause", code_words, COUNT_OF(code_words)};
-    d[DIM_UPSTREAM] =
-        names_of(m, "upstream", c->upstreams, c->upstreams_count, sizeof *c->upstreams);
+    d[DIM_UPSTREAM] = (struct dimension_values){"upstream", NULL, METRICS_UPSTREAMS_MAX + 1};
     d[DIM_SANDBOX] = names_of(m, "sandbox", c->sandboxes, c->sandboxes_count, sizeof *c->sandboxes);
     d[DIM_SEARCH] = names_of(m, "search", c->searches, c->searches_count, sizeof *c->searches);
     d[DIM_INTERCEPTOR] = interceptors_of(m);
 }
 
-struct metrics *metrics_new(const struct config *config, size_t loops_count)
+struct metrics *metrics_new(const struct config *config, struct upstream_states *upstreams,
+                            size_t loops_count)
 {
     CHECK(loops_count > 0);
     struct arena *arena = arena_new(0);
     struct metrics *m = arena_get(arena, sizeof *m);
     *m = (struct metrics){.config = config,
+                          .upstreams = upstreams,
                           .arena = arena,
                           .loops_count = loops_count,
                           .began_unix_s = clock_unix_s()};
@@ -282,18 +285,24 @@ void metrics_request(struct metrics *m, const struct metric_request *request)
     count(m, BYTES_OUT, 0, 0, request->bytes_out);
 }
 
+static size_t upstream_place(const struct upstream *upstream)
+{
+    size_t place = upstream->state->number;
+    return place < METRICS_UPSTREAMS_MAX ? place : METRICS_UPSTREAMS_MAX;
+}
+
 void metrics_upstream_call(struct metrics *m, const struct upstream *upstream, bool is_turn)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_CALLS, (size_t)(upstream - m->config->upstreams), 0, 1);
-        count(m, TURNS, (size_t)(upstream - m->config->upstreams), 0, is_turn);
+        count(m, UPSTREAM_CALLS, upstream_place(upstream), 0, 1);
+        count(m, TURNS, upstream_place(upstream), 0, is_turn);
     }
 }
 
 void metrics_upstream_first_byte(struct metrics *m, const struct upstream *upstream, int64_t us)
 {
     if (m != NULL) {
-        observe(m, FIRST_BYTE_SECONDS, (size_t)(upstream - m->config->upstreams), us);
+        observe(m, FIRST_BYTE_SECONDS, upstream_place(upstream), us);
     }
 }
 
@@ -301,7 +310,7 @@ void metrics_upstream_fault(struct metrics *m, const struct upstream *upstream,
                             enum metric_fault fault)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_ERRORS, (size_t)(upstream - m->config->upstreams), fault, 1);
+        count(m, UPSTREAM_ERRORS, upstream_place(upstream), fault, 1);
     }
 }
 
@@ -385,18 +394,34 @@ static void put_label(struct buf *out, const char *label, const char *value)
     (void)buf_putc(out, '"');
 }
 
+static const char *value_of(const struct metrics *m, enum dimension dimension, size_t at)
+{
+    if (dimension != DIM_UPSTREAM) {
+        return m->dimensions[dimension].values[at];
+    }
+    return at < METRICS_UPSTREAMS_MAX ? upstream_state_at(m->upstreams, at)->name : "other";
+}
+
+/* Those that there are now: upstreams come with settings, and stay. */
+static size_t values_count(const struct metrics *m, enum dimension dimension)
+{
+    size_t count = m->dimensions[dimension].count;
+    size_t known = dimension == DIM_UPSTREAM ? upstream_states_count(m->upstreams) : count;
+    return known < count ? known : count;
+}
+
 /* {a="x",b="y",le="0.1"}, or nothing. */
 static void put_labels(const struct metrics *m, enum family family, size_t first, size_t second,
                        const char *le, struct buf *out)
 {
-    const struct dimension_values *d[] = {&m->dimensions[families[family].first],
-                                          &m->dimensions[families[family].second]};
+    const enum dimension d[] = {families[family].first, families[family].second};
     const size_t at[] = {first, second};
     const char *before = "{";
     for (size_t i = 0; i < COUNT_OF(d); i++) {
-        if (d[i]->label != NULL) {
+        const char *label = m->dimensions[d[i]].label;
+        if (label != NULL) {
             (void)buf_puts(out, before);
-            put_label(out, d[i]->label, d[i]->values[at[i]]);
+            put_label(out, label, value_of(m, d[i], at[i]));
             before = ",";
         }
     }
@@ -435,7 +460,7 @@ static void put_head(struct buf *out, const char *name, const char *help, const 
 
 static void put_family(const struct metrics *m, enum family family, struct buf *out)
 {
-    size_t firsts = m->dimensions[families[family].first].count;
+    size_t firsts = values_count(m, families[family].first);
     size_t seconds = m->dimensions[families[family].second].count;
     bool is_histogram = families[family].is_histogram;
     put_head(out, families[family].name, families[family].help,
