@@ -51,6 +51,13 @@ enum metric_run {
     METRIC_RUN_COUNT
 };
 
+enum metric_limit { /* of a key or a user, that refused something */
+                    METRIC_LIMIT_REQUESTS,
+                    METRIC_LIMIT_IN_FLIGHT,
+                    METRIC_LIMIT_RUNS,
+                    METRIC_LIMIT_COUNT
+};
+
 struct metric_request {
     enum metric_route route;
     int status; /* 0: the client left before there was one */
@@ -74,6 +81,8 @@ void metrics_sandbox_error(struct metrics *, const struct sandbox *, int code);
 void metrics_search(struct metrics *, const struct search *, enum metric_call, int64_t us);
 void metrics_search_cached(struct metrics *, const struct search *);
 void metrics_search_hits(struct metrics *, const struct search *, const size_t counts[HIT_FATES]);
+
+void metrics_limited(struct metrics *, enum metric_limit, bool is_user);
 
 struct metrics_now { /* what is read at the moment, from others */
     struct registry_stats registry;

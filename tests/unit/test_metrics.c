@@ -177,7 +177,7 @@ static void interceptors_of_one_name_share_a_series_and_odd_names_are_escaped(vo
     end();
 }
 
-static void causes_of_sandboxes_and_searches_have_words(void)
+static void causes_of_sandboxes_searches_and_limits_have_words(void)
 {
     begin();
     metrics_sandbox_error(metrics, &sandboxes[0], SG_E_GONE_BEFORE);
@@ -189,7 +189,10 @@ static void causes_of_sandboxes_and_searches_have_words(void)
     metrics_search_cached(metrics, &searches[0]);
     metrics_search_hits(metrics, &searches[0],
                         (const size_t[HIT_FATES]){[HIT_PASSED] = 5, [HIT_FILTERED] = 2});
+    metrics_limited(metrics, METRIC_LIMIT_IN_FLIGHT, true);
     read_text();
+    CU_ASSERT_TRUE(has_line("sandgate_limited_total{limit=\"in_flight\",of=\"user\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_limited_total{limit=\"in_flight\",of=\"key\"} 0"));
     CU_ASSERT_TRUE(has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"limit\"} 1"));
     CU_ASSERT_TRUE(
         has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"gone_before\"} 1"));
@@ -250,7 +253,7 @@ static const struct test tests[] = {
     TEST(a_histogram_is_cumulative_and_its_bounds_belong_to_it),
     TEST(upstreams_are_told_apart),
     TEST(interceptors_of_one_name_share_a_series_and_odd_names_are_escaped),
-    TEST(causes_of_sandboxes_and_searches_have_words),
+    TEST(causes_of_sandboxes_searches_and_limits_have_words),
     TEST(loops_are_summed),
     TEST(without_metrics_nothing_is_counted),
 };
