@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+struct http_tls;
 struct quotas;
 struct upstream;
 struct upstream_states;
@@ -19,6 +20,7 @@ struct settings {
     struct key_set keys;
     struct upstream *upstreams; /* in the order of the file */
     size_t upstreams_count;
+    struct http_tls *tls;  /* a reference; NULL: none */
     struct quotas *quotas; /* whose the keys' quotas are; NULL: never in force */
 };
 
