@@ -34,6 +34,11 @@ int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
     return registry_new(&options, &gateway->registry, err);
 }
 
+static bool is_unix(const struct http_listener_options *at)
+{
+    return at->address.ss_family == AF_UNIX;
+}
+
 static int make_server(struct gateway *gateway, struct sg_error *err)
 {
     struct settings *settings = settings_take(&gateway->settings);
@@ -45,8 +50,7 @@ static int make_server(struct gateway *gateway, struct sg_error *err)
                                           .ctx = gateway};
     memcpy(options.listeners, gateway->listen.at, sizeof options.listeners);
     for (size_t i = 0; i < options.listeners_count; i++) {
-        options.listeners[i].has_tls =
-            settings->tls != NULL && options.listeners[i].address.ss_family != AF_UNIX;
+        options.listeners[i].has_tls = settings->tls != NULL && !is_unix(&options.listeners[i]);
     }
     int code = http_server_new(&options, &gateway->server, err);
     if (code == 0 && settings->tls != NULL) {
@@ -90,6 +94,9 @@ static void log_listeners(const struct gateway *gateway)
         http_server_address(gateway->server, i, address);
         log_begin(&line, SG_INFO, "listening");
         log_text(&line, "address", address);
+        if (gateway->config->server.has_tls && !is_unix(&gateway->listen.at[i])) {
+            log_text(&line, "tls", "yes");
+        }
         log_end(&line);
     }
 }
