@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/circuit.h"
 #include "gateway/settings.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
@@ -64,6 +65,7 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
+    struct circuit_limits circuit;
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
@@ -144,7 +146,7 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 4 };
+enum { CONFIG_PLUGIN_SECTIONS = 5 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */

@@ -10,6 +10,7 @@ struct upstream_text {
     const char *const *models, *const *surfaces, *const *drop_params;
     bool encrypted_reasoning, passthrough;
     int64_t connect_ms, first_byte_ms, silence_ms;
+    int64_t circuit_failures, circuit_ms, circuit_ms_max;
 };
 
 struct sandbox_text {
@@ -29,6 +30,6 @@ struct interceptor_text {
 };
 
 extern const struct sg_option upstream_options[], sandbox_options[], search_options[],
-    interceptor_options[];
+    interceptor_options[], model_options[];
 
 #endif
