@@ -199,6 +199,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry)
                      text.api_key[0] == '\0' ? "; leave it out where none is wanted" : "");
     }
     check_passthrough(s, entry, upstream);
+    upstream_read_way(&text, entry, s->config->file, upstream, s->arena, s->problems);
     if (plugin != NULL) {
         upstream->instance = make_instance(s, entry, PLUGIN_UPSTREAM, plugin, text.name);
     } else {

@@ -159,7 +159,8 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
     size_t count = 0;
     for (size_t i = 0; i < head->count; i++) {
         struct str name = head->fields[i].name;
-        if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
+        if (field_goes_up(r, name) && !is_for_this_connection(head, name) &&
+            !upstream_sets_field(r->upstream, name)) {
             fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
         }
     }
@@ -170,7 +171,11 @@ static size_t fields_up(struct request *r, bool intercepted, struct fetch_field 
         fields[count++] = (struct fetch_field){STR("Authorization"),
                                                str_of(arena_printf(r->arena, "Bearer %s", key))};
     }
-    if (r->spoken != NULL && strcmp(r->spoken->name, "messages") == 0) {
+    for (size_t i = 0; i < r->upstream->headers_count; i++) {
+        fields[count++] = r->upstream->headers[i];
+    }
+    if (r->spoken != NULL && strcmp(r->spoken->name, "messages") == 0 &&
+        !upstream_sets_field(r->upstream, STR("anthropic-version"))) {
         fields[count++] = (struct fetch_field){STR("anthropic-version"), STR("2023-06-01")};
     }
     if (intercepted) {
@@ -199,7 +204,8 @@ static int begin_http(struct upstream_call *call, struct str body, bool intercep
                       struct sg_error *err)
 {
     struct request *r = call->request;
-    size_t fields_max = http_request_head(r->exchange)->count + FIELDS_UP_OWN;
+    size_t fields_max =
+        http_request_head(r->exchange)->count + r->upstream->headers_count + FIELDS_UP_OWN;
     struct fetch_field *fields = arena_get(r->arena, fields_max * sizeof *fields);
     struct fetch_request request = {.method = "POST",
                                     .url = url_up(r),
@@ -210,7 +216,8 @@ static int begin_http(struct upstream_call *call, struct str body, bool intercep
                                     .connect_ms = r->upstream->connect_ms,
                                     .first_byte_ms = r->upstream->first_byte_ms,
                                     .silence_ms = r->upstream->silence_ms,
-                                    .deadline = r->deadline};
+                                    .deadline = r->deadline,
+                                    .way = r->upstream->way};
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
     call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
     return rc == 0 ? 0 : hide_detail(r, err);
@@ -588,10 +595,10 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
     keep_retry_after(call);
-    const char *key = r->upstream->api_key;
     if (call->status == 401 && !r->upstream->passthrough) {
         return credentials_refused(err);
     }
-    bool is_shown = key != NULL && strstr(err->message, key) != NULL;
-    return is_shown ? upstream_credentials_shown(call, err) : code;
+    return upstream_secret_in(r->upstream, str_of(err->message))
+               ? upstream_credentials_shown(call, err)
+               : code;
 }
