@@ -300,6 +300,9 @@ struct settings *config_read_settings(const struct config *config, struct conf_p
         changes_find(config->root, root, changes);
         auth_read(config->file, root, &auth, settings, problems);
     }
+    if (root != NULL && auth.mode == config->auth.mode) { /* what they may be depends on it */
+        config_read_upstreams(config, root, settings, problems, changes);
+    }
     if (problems->count > 0 || auth.mode != config->auth.mode) {
         settings_unref(settings);
         return NULL;

@@ -51,7 +51,7 @@ struct loop_config {
 
 enum other_tools { OTHER_TOOLS_PASS, OTHER_TOOLS_DROP, OTHER_TOOLS_REJECT };
 
-struct upstream { /* one entry of `upstreams:` */
+struct upstream { /* one entry of `upstreams:`, of settings */
     const char *name;
     const char *base_url; /* NULL for a plugin's; without a slash at its end */
     const char *api_key;  /* secret; NULL: none is sent */
@@ -68,8 +68,10 @@ struct upstream { /* one entry of `upstreams:` */
     const struct fetch_way *way;       /* NULL: none of its own */
     const struct fetch_field *headers; /* of the operator's; the values may be secrets */
     size_t headers_count;
-    unsigned tries_max;        /* of a call, with the first */
-    struct instance *instance; /* of an upstream plugin, or NULL */
+    unsigned tries_max;            /* of a call, with the first */
+    struct instance *instance;     /* of an upstream plugin, or NULL */
+    const struct conf_node *entry; /* as it is written */
+    struct upstream_state *state;  /* of its name; once the settings are in force */
 };
 
 struct search { /* one entry of `searches:` */
@@ -102,8 +104,6 @@ struct config {
     struct settings *settings; /* that the start reads; a reference */
     struct sessions_config sessions;
     struct loop_config loop;
-    struct upstream *upstreams;
-    size_t upstreams_count;
     struct sandbox *sandboxes;
     size_t sandboxes_count;
     struct search *searches;
@@ -123,7 +123,7 @@ void config_free(struct config *); /* NULL is fine; instances must be closed */
 
 /* The settings of the file as it is now, for a configuration that is in force. Nothing else of the file is read anew, nor are
  * plugins touched. Problems, and the keys (of `changes`) whose change needs a restart, are told; NULL where there was a
- * problem, or where the change of auth.mode leaves nothing to take. Any thread. */
+ * problem, or where another auth.mode leaves nothing to take. Any thread. */
 struct settings *config_read_settings(const struct config *, struct conf_problems *,
                                       struct changes *);
 
@@ -173,5 +173,9 @@ void config_check_url(const struct upstream *, const struct conf_node *at, struc
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);
+/* `upstreams` again, for a configuration that is in force: plugins stay as they are, and what would change them is among the
+ * changes that need a restart. */
+void config_read_upstreams(const struct config *, const struct conf_node *root, struct settings *,
+                           struct conf_problems *, struct changes *);
 
 #endif

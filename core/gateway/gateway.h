@@ -13,6 +13,7 @@ struct gateway {
     struct config *config;
     struct settings_place settings; /* those in force */
     struct quotas *quotas;
+    struct upstream_states *upstream_states;
     struct passthrough *passthrough;
     struct registry *registry;
     struct records *records;   /* what chat answers leave for the requests that continue them */

@@ -11,6 +11,7 @@
 #include "gateway/request.h"
 #include "gateway/search_state.h"
 #include "gateway/systemd.h"
+#include "gateway/upstream_state.h"
 #include "session/records.h"
 
 #include <sched.h>
@@ -66,6 +67,7 @@ static void log_serving(const struct life *life, const char *address)
 {
     const struct config *config = life->gateway.config;
     struct log_line line;
+    size_t upstreams = upstream_states_count(life->gateway.upstream_states);
     if (geteuid() == 0) {
         log_begin(&line, SG_WARN, "serving_as_root");
         log_text(&line, "message", "run the gateway as a user of its own");
@@ -74,7 +76,7 @@ static void log_serving(const struct life *life, const char *address)
     log_begin(&line, SG_INFO, "serving");
     log_text(&line, "address", address);
     log_int(&line, "loops", (int64_t)life->gateway.loops_count);
-    log_int(&line, "upstreams", (int64_t)config->upstreams_count);
+    log_int(&line, "upstreams", (int64_t)upstreams);
     log_int(&line, "interceptors", (int64_t)config->interceptors_count);
     if (life->gateway.listen.listen_fd != 0) {
         log_text(&line, "socket", "handed_over");
@@ -174,15 +176,18 @@ int gateway_serve(struct config *config)
     }
     size_t loops_count = loops_wanted();
     struct gateway *gateway = &life.gateway;
-    gateway->metrics = metrics_new(config, loops_count);
+    gateway->upstream_states = upstream_states_new();
+    gateway->metrics = metrics_new(config, gateway->upstream_states, loops_count);
     gateway->quotas = quotas_new(QUOTAS_IDLE_MAX);
     gateway->passthrough = passthrough_new(LIMIT_ACCEPTED_MS, LIMIT_ACCEPTED_KEYS);
     settings_place_init(&gateway->settings);
-    settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas);
+    settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas,
+                          gateway->upstream_states);
     int code = life_live(&life, loops_count);
     settings_place_clear(&gateway->settings);
     quotas_free(gateway->quotas);
     passthrough_free(gateway->passthrough);
     metrics_free(gateway->metrics);
+    upstream_states_free(gateway->upstream_states);
     return code;
 }

@@ -297,9 +297,9 @@ static struct fetch *fetch_new(struct fetch_loop *home, const struct fetch_reque
     fetch->silence_ms = or_default(request->silence_ms, LIMIT_SILENCE_MS);
     fetch->deadline = request->deadline;
     fetch->way = request->way;
-    fetch->way_id = request->way != NULL       ? request->way->id
-                    : request->ca_file != NULL ? str_hash(str_of(request->ca_file))
-                                               : 0;
+    fetch->way_id = request->way == NULL && request->ca_file != NULL
+                        ? str_hash(str_of(request->ca_file))
+                        : fetch_way_id(request->way);
     fetch->first_byte_deadline = deadline_in(fetch->first_byte_ms);
     fetch->easy = easy_take(home);
     home->fetches++;

@@ -51,6 +51,8 @@ struct fetch_way_options {
  * (which is not repeated) if the proxy's is none. */
 int fetch_way_new(const struct fetch_way_options *, struct arena *, const struct fetch_way **ret,
                   struct sg_error *err);
+/* The same for the same contents; 0 for NULL, and for that alone. */
+uint64_t fetch_way_id(const struct fetch_way *);
 
 struct fetch_reply {
     int status;

@@ -2,8 +2,6 @@
 #include "base/digest.h"
 #include "http/fetch_internal.h"
 
-#include <stdlib.h>
-
 enum { LOGIN_BYTES_MAX = 255 }; /* of a user or a password, as SOCKS5 bounds them */
 
 /* "%41" is "A". Control characters are refused, and `not_in` (0: none) too. */
@@ -120,4 +118,9 @@ int fetch_way_new(const struct fetch_way_options *options, struct arena *arena,
         *ret = way;
     }
     return rc;
+}
+
+uint64_t fetch_way_id(const struct fetch_way *way)
+{
+    return way != NULL ? way->id : 0;
 }

@@ -1,7 +1,9 @@
 """How an upstream is reached: certificates of an authority of one's own, a client's certificate, proxies; and that what belongs
 to one upstream is never used for another, whatever is kept open. The servers and proxies are the test's own."""
 import os
+import pathlib
 import shutil
+import signal
 import unittest
 
 from authority import Authority
@@ -133,6 +135,54 @@ class Way(E2E):
         for _ in range(3):
             self.expect_ok(gateway, "a")
             self.expect_broken(gateway, "^cannot set up TLS with", model="b")
+
+    # ---- read again ----
+
+    def reload(self, gateway, event="reloaded"):
+        count = len(gateway.events(event))
+        gateway.signal(signal.SIGHUP)
+        return gateway.wait_events(event, count + 1)[count]
+
+    def test_a_certificate_that_was_replaced_is_in_force_after_sighup(self):
+        """For new requests at once: a connection that the old one made is not used any more."""
+        authority, clients = self.authority(), self.authority("clients")
+        upstream = self.upstream(forever=answer("ok"), tls=authority.server(clients=clients))
+        certificate, key = pathlib.Path(self.path("shown.pem")), pathlib.Path(self.path("shown-key.pem"))
+
+        def show(name):
+            for source, target in zip(clients.issue(name), (certificate, key)):
+                target.write_bytes(source.read_bytes())
+            os.chmod(key, 0o600)
+        show("before")
+        gateway = self.one(upstream, {"ca_file": str(authority.certificate), "client_certificate": str(certificate), "client_key": str(key)})
+        self.expect_ok(gateway)
+        show("after")
+        self.expect_ok(gateway)  # nothing is read before it is asked for
+        told = self.reload(gateway)
+        self.assertEqual((told["upstreams_changed"], told["upstreams_changed_names"]), ("1", "up"))
+        self.expect_ok(gateway)
+        self.assertEqual(self.reload(gateway)["upstreams_changed"], "0")
+        self.assertEqual([request.certificate for request in upstream.requests], ["before", "before", "after"])
+
+    def test_a_file_that_is_wrong_changes_nothing(self):
+        authority = self.authority()
+        upstream = self.upstream(forever=answer("ok"), tls=authority.server())
+        trusted = pathlib.Path(self.path("trusted.pem"))
+        trusted.write_bytes(authority.certificate.read_bytes())
+        gateway = self.one(upstream, {"ca_file": str(trusted), "headers": {"x-team": "blue"}})
+        gateway.config_path.write_text(gateway.config_path.read_text().replace("blue", "red"))
+        trusted.write_text("nothing")
+        self.assertEqual(self.reload(gateway, "reload_failed")["problems"], "1")
+        problem = gateway.events("reload_problem")[0]
+        self.assertRegex(problem["place"], r"/config\.yaml:\d+:\d+$")
+        self.assertEqual(problem["message"],
+                         f"upstream 'up': 'ca_file' holds no certificate (PEM, '-----BEGIN CERTIFICATE'): '{trusted}'")
+        for _ in range(4):
+            self.expect_ok(gateway)
+        trusted.write_bytes(authority.certificate.read_bytes())
+        self.reload(gateway)
+        self.expect_ok(gateway)
+        self.assertEqual([request.get("x-team") for request in upstream.requests], ["blue"] * 4 + ["red"])
 
     # ---- proxies ----
 
