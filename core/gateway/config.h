@@ -13,12 +13,14 @@
 #include "session/registry.h"
 #include "surface/surface.h"
 
+#include <sys/types.h>
+
 struct changes;
 
 enum auth_mode { AUTH_KEYS, AUTH_NONE, AUTH_PASSTHROUGH };
 
 struct server_config {
-    const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
+    const char *const *listen; /* "127.0.0.1:4000", "[::1]:4000", "unix:/run/sandgate.sock" */
     const char *const *plugin_path;
     const char *const *origins;
     const char *const *hosts;
@@ -29,6 +31,8 @@ struct server_config {
     const char *memory_budget; /* as written: "25%" or a size … */
     uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
+    const char *socket_mode; /* as written: "0660" … */
+    mode_t socket_mode_bits; /* … and what it comes to */
 };
 
 struct auth_config {
