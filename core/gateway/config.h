@@ -8,17 +8,20 @@
 #include "conf/conf.h"
 #include "gateway/circuit.h"
 #include "gateway/settings.h"
+#include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
 #include "session/registry.h"
 #include "surface/surface.h"
+
+#include <sys/types.h>
 
 struct changes;
 
 enum auth_mode { AUTH_KEYS, AUTH_NONE, AUTH_PASSTHROUGH };
 
 struct server_config {
-    const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
+    const char *const *listen; /* "127.0.0.1:4000", "[::1]:4000", "unix:/run/sandgate.sock" */
     const char *const *plugin_path;
     const char *const *origins;
     const char *const *hosts;
@@ -29,6 +32,8 @@ struct server_config {
     const char *memory_budget; /* as written: "25%" or a size … */
     uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
+    const char *socket_mode; /* as written: "0660" … */
+    mode_t socket_mode_bits; /* … and what it comes to */
 };
 
 struct auth_config {
@@ -65,6 +70,10 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
+    const struct fetch_way *way;       /* NULL: none of its own */
+    const struct fetch_field *headers; /* of the operator's; the values may be secrets */
+    size_t headers_count;
+    unsigned tries_max; /* of a call, with the first */
     struct circuit_limits circuit;
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */

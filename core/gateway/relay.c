@@ -152,7 +152,7 @@ static int relay_body(struct request *r, struct upstream_call *call, struct sg_e
  * an upstream answers, "later" included, is the client's to act upon. */
 static int relay_call(struct request *r, struct upstream_call *call, struct sg_error *err)
 {
-    for (unsigned tries = 1;;) {
+    for (r->tries = 1;;) {
         int rc = upstream_call_begin(r, r->body.raw, false, call, err);
         if (rc == 0) {
             rc = upstream_call_head(call, err);
@@ -162,7 +162,7 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
             return rc;
         }
         int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
-        if (delay_ms < 0 || ++tries > LIMIT_TURN_TRIES) {
+        if (delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
             return rc;
         }
         upstream_call_end(call);
@@ -179,17 +179,17 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
 static int relay_check(struct request *r, struct upstream_call *call, struct buf *ret_held,
                        struct sg_error *err)
 {
-    const char *key = r->upstream->api_key;
     if (r->next_candidate != NULL) {
         return upstream_call_failed(call, err);
     }
     if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
         return upstream_call_failed(call, err);
     }
-    if ((key == NULL && !call->is_renamed) || call->status < 400) {
+    bool has_secret = r->upstream->api_key != NULL || r->upstream->headers_count > 0;
+    if ((!has_secret && !call->is_renamed) || call->status < 400) {
         return 0;
     }
-    if (key != NULL && call->status == 401) {
+    if (has_secret && call->status == 401 && !r->upstream->passthrough) {
         return upstream_call_failed(call, err);
     }
     struct str piece;
@@ -201,8 +201,7 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
         return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
     }
     renamed_words(r, ret_held);
-    if (rc == 0 && key != NULL && ret_held->len > 0 &&
-        memmem(ret_held->data, ret_held->len, key, strlen(key)) != NULL) {
+    if (rc == 0 && upstream_secret_in(r->upstream, buf_str(ret_held))) {
         rc = upstream_credentials_shown(call, err);
     }
     return rc;

@@ -135,6 +135,7 @@ static void keys_compare(const struct key_set *before, const struct key_set *now
 struct named {
     const char *name;
     const struct conf_node *entry;
+    const struct fetch_way *way; /* what was read of files that it names; NULL: nothing */
 };
 
 struct named_list {
@@ -145,31 +146,32 @@ struct named_list {
 
 static struct named upstream_at(const struct settings *settings, size_t index)
 {
-    return (struct named){settings->upstreams[index].name, settings->upstreams[index].entry};
+    const struct upstream *upstream = &settings->upstreams[index];
+    return (struct named){upstream->name, upstream->entry, upstream->way};
 }
 
 static struct named model_at(const struct settings *settings, size_t index)
 {
-    return (struct named){settings->models[index].name, settings->models[index].entry};
+    return (struct named){settings->models[index].name, settings->models[index].entry, NULL};
 }
 
-/* NULL: it is not there. */
-static const struct conf_node *entry_named(const struct named_list *list, const char *name)
+/* Without an entry: it is not there. */
+static struct named find_named(const struct named_list *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct named one = list->at(list->settings, i);
         if (strcmp(one.name, name) == 0) {
-            return one.entry;
+            return one;
         }
     }
-    return NULL;
+    return (struct named){0};
 }
 
-static bool entries_alike(const struct conf_node *a, const struct conf_node *b)
+static bool named_alike(const struct named *a, const struct named *b)
 {
     struct changes changes = {0};
-    changes_find_in("entry", a, b, &changes);
-    return changes.count == 0;
+    changes_find_in("entry", a->entry, b->entry, &changes);
+    return changes.count == 0 && fetch_way_id(a->way) == fetch_way_id(b->way);
 }
 
 static struct differences lists_compare(const struct named_list *before,
@@ -178,16 +180,16 @@ static struct differences lists_compare(const struct named_list *before,
     struct differences ret = {0};
     for (size_t i = 0; i < now->count; i++) {
         struct named one = now->at(now->settings, i);
-        const struct conf_node *old = entry_named(before, one.name);
-        if (old == NULL) {
+        struct named old = find_named(before, one.name);
+        if (old.entry == NULL) {
             names_add(&ret.added, one.name);
-        } else if (!entries_alike(old, one.entry)) {
+        } else if (!named_alike(&old, &one)) {
             names_add(&ret.changed, one.name);
         }
     }
     for (size_t i = 0; i < before->count; i++) {
         struct named one = before->at(before->settings, i);
-        if (entry_named(now, one.name) == NULL) {
+        if (find_named(now, one.name).entry == NULL) {
             names_add(&ret.removed, one.name);
         }
     }

@@ -100,10 +100,10 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
     keep_retry_after(call);
-    const char *key = r->upstream->api_key;
     if (call->status == 401 && !r->upstream->passthrough) {
         return credentials_refused(err);
     }
-    bool is_shown = key != NULL && strstr(err->message, key) != NULL;
-    return is_shown ? upstream_credentials_shown(call, err) : code;
+    return upstream_secret_in(r->upstream, str_of(err->message))
+               ? upstream_credentials_shown(call, err)
+               : code;
 }
