@@ -94,16 +94,6 @@ static void an_error_has_a_short_stack_and_state_survives_it(void)
     with_box(errors_body);
 }
 
-/* What breaks off one cell may, if that ends by itself at the same moment, be seen in the next, and there once. */
-static void js_behind_an_interrupt(const char *code)
-{
-    js_for(code, 500);
-    if (o.code == 0 && o.exception.len > 0) {
-        EXPECT_PART(o.exception.data, "the code was interrupted");
-        js_for(code, 500);
-    }
-}
-
 static void interrupt_body(void)
 {
     EXPECT_RUN("own = 1", "");
@@ -114,10 +104,9 @@ static void interrupt_body(void)
                 "local (box): the code ran longer than 1s and was interrupted; variables are kept");
     js_for("child_process.execSync('sleep 1000')", 500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    js_behind_an_interrupt("await new Promise(() => {})");
+    js_for("await new Promise(() => {})", 500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    js_behind_an_interrupt("kept");
-    EXPECT_TEXT(o.all.data, VALUE("5"));
+    EXPECT_JS("kept", VALUE("5"));
     js_for("for (;;) await null", 500); /* nothing leads out of this */
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
@@ -128,6 +117,39 @@ static void interrupt_body(void)
 static void code_over_its_time_is_interrupted(void)
 {
     with_box(interrupt_body);
+}
+
+/* Cells that end by themselves about when they are interrupted, each way in which a cell can be busy: whoever comes first, the
+ * next cell is not broken off, and node is there still. */
+static void edge_body(void)
+{
+    static const char *const cells[] = {
+        "const until = performance.now() + 20; while (performance.now() < until);",
+        "await new Promise((r) => setTimeout(r, 20))",
+        "child_process.execSync('sleep 0.02')",
+    };
+    int stopped = 0, ended = 0, killed = 0;
+    EXPECT_JS("let kept = 5", "");
+    for (int round = 0; round < 45; round++) {
+        js_for(cells[round % 3], 15 + round / 3);
+        stopped += o.code == SG_E_TIMEOUT;
+        ended += o.code == 0;
+        js_for("kept", DEFAULT_TIMEOUT_MS);
+        EXPECT_TEXT(o.error.message, "");
+        if (strstr(o.all.data, "was killed with a run before") != NULL) { /* too busy a machine */
+            killed++;
+            EXPECT_JS("let kept = 5", "");
+        } else {
+            EXPECT_TEXT(o.all.data, VALUE("5"));
+        }
+    }
+    CU_ASSERT_EQUAL(stopped + ended, 45);
+    CU_ASSERT_TRUE(stopped > killed);
+}
+
+static void an_interrupt_belongs_to_its_cell_or_to_none(void)
+{
+    with_box(edge_body);
 }
 
 static void apart_body(void)
@@ -261,6 +283,7 @@ static const struct test tests[] = {
     TEST(what_cells_declare_stays_and_may_be_declared_again),
     TEST(an_error_has_a_short_stack_and_state_survives_it),
     TEST(code_over_its_time_is_interrupted),
+    TEST(an_interrupt_belongs_to_its_cell_or_to_none),
     TEST(what_an_earlier_cell_left_running_does_not_print_into_a_later_one),
     TEST(all_that_node_waits_for_comes),
     TEST(what_a_box_does_not_give_node_fails_with_its_reason),
