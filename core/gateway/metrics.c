@@ -2,6 +2,7 @@
 #include "gateway/metrics_internal.h"
 
 #include "base/clock.h"
+#include "gateway/upstream_state.h"
 #include "loop/loop.h"
 
 #include <stdlib.h>
@@ -128,19 +129,20 @@ static void fill_dimensions(struct metrics *m)
     d[DIM_LEVEL] = (struct dimension_values){"of", level_words, COUNT_OF(level_words)};
     d[DIM_RUN] = (struct dimension_values){"outcome", run_words, COUNT_OF(run_words)};
     d[DIM_CODE] = (struct dimension_values){"cause", code_words, COUNT_OF(code_words)};
-    d[DIM_UPSTREAM] =
-        names_of(m, "upstream", c->upstreams, c->upstreams_count, sizeof *c->upstreams);
+    d[DIM_UPSTREAM] = (struct dimension_values){"upstream", NULL, METRICS_UPSTREAMS_MAX + 1};
     d[DIM_SANDBOX] = names_of(m, "sandbox", c->sandboxes, c->sandboxes_count, sizeof *c->sandboxes);
     d[DIM_SEARCH] = names_of(m, "search", c->searches, c->searches_count, sizeof *c->searches);
     d[DIM_INTERCEPTOR] = interceptors_of(m);
 }
 
-struct metrics *metrics_new(const struct config *config, size_t loops_count)
+struct metrics *metrics_new(const struct config *config, struct upstream_states *upstreams,
+                            size_t loops_count)
 {
     CHECK(loops_count > 0);
     struct arena *arena = arena_new(0);
     struct metrics *m = arena_get(arena, sizeof *m);
     *m = (struct metrics){.config = config,
+                          .upstreams = upstreams,
                           .arena = arena,
                           .loops_count = loops_count,
                           .began_unix_s = clock_unix_s()};
@@ -222,18 +224,24 @@ void metrics_request(struct metrics *m, const struct metric_request *request)
     count(m, BYTES_OUT, 0, 0, request->bytes_out);
 }
 
+static size_t upstream_place(const struct upstream *upstream)
+{
+    size_t place = upstream->state->number;
+    return place < METRICS_UPSTREAMS_MAX ? place : METRICS_UPSTREAMS_MAX;
+}
+
 void metrics_upstream_call(struct metrics *m, const struct upstream *upstream, bool is_turn)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_CALLS, (size_t)(upstream - m->config->upstreams), 0, 1);
-        count(m, TURNS, (size_t)(upstream - m->config->upstreams), 0, is_turn);
+        count(m, UPSTREAM_CALLS, upstream_place(upstream), 0, 1);
+        count(m, TURNS, upstream_place(upstream), 0, is_turn);
     }
 }
 
 void metrics_upstream_first_byte(struct metrics *m, const struct upstream *upstream, int64_t us)
 {
     if (m != NULL) {
-        observe(m, FIRST_BYTE_SECONDS, (size_t)(upstream - m->config->upstreams), us);
+        observe(m, FIRST_BYTE_SECONDS, upstream_place(upstream), us);
     }
 }
 
@@ -241,7 +249,7 @@ void metrics_upstream_fault(struct metrics *m, const struct upstream *upstream,
                             enum metric_fault fault)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_ERRORS, (size_t)(upstream - m->config->upstreams), fault, 1);
+        count(m, UPSTREAM_ERRORS, upstream_place(upstream), fault, 1);
     }
 }
 

@@ -66,11 +66,14 @@ struct metric_request {
     uint64_t bytes_in, bytes_out; /* bodies */
 };
 
-/* The names are borrowed from the configuration. */
-struct metrics *metrics_new(const struct config *, size_t loops_count);
+enum { METRICS_UPSTREAMS_MAX = 1000 }; /* series; names that come later share one, "other" */
+
+/* The names are borrowed from the configuration and from the states, those of upstreams whenever they are read. */
+struct metrics *metrics_new(const struct config *, struct upstream_states *, size_t loops_count);
 void metrics_free(struct metrics *); /* NULL is fine */
 
-/* On a loop's thread; `metrics` may be NULL. Upstreams, sandboxes … are entries of the configuration. */
+/* On a loop's thread; `metrics` may be NULL. Sandboxes, searches … are entries of the configuration, upstreams of settings that
+ * are or were in force. */
 void metrics_request(struct metrics *, const struct metric_request *);
 void metrics_upstream_call(struct metrics *, const struct upstream *, bool is_turn);
 void metrics_upstream_first_byte(struct metrics *, const struct upstream *, int64_t us);

@@ -72,6 +72,7 @@ struct dimension_values {
 
 struct metrics {
     const struct config *config;
+    struct upstream_states *upstreams;
     struct arena *arena;
     struct dimension_values dimensions[DIM_COUNT];
     size_t *interceptor_place; /* interceptors of one name share a series */

@@ -1,5 +1,6 @@
 /* The metrics as text for Prometheus. */
 #include "gateway/metrics_internal.h"
+#include "gateway/upstream_state.h"
 
 #include <inttypes.h>
 
@@ -26,18 +27,34 @@ static void put_label(struct buf *out, const char *label, const char *value)
     (void)buf_putc(out, '"');
 }
 
+static const char *value_of(const struct metrics *m, enum dimension dimension, size_t at)
+{
+    if (dimension != DIM_UPSTREAM) {
+        return m->dimensions[dimension].values[at];
+    }
+    return at < METRICS_UPSTREAMS_MAX ? upstream_state_at(m->upstreams, at)->name : "other";
+}
+
+/* Those that there are now: upstreams come with settings, and stay. */
+static size_t values_count(const struct metrics *m, enum dimension dimension)
+{
+    size_t count = m->dimensions[dimension].count;
+    size_t known = dimension == DIM_UPSTREAM ? upstream_states_count(m->upstreams) : count;
+    return known < count ? known : count;
+}
+
 /* {a="x",b="y",le="0.1"}, or nothing. */
 static void put_labels(const struct metrics *m, enum family family, size_t first, size_t second,
                        const char *le, struct buf *out)
 {
-    const struct dimension_values *d[] = {&m->dimensions[metric_families[family].first],
-                                          &m->dimensions[metric_families[family].second]};
+    const enum dimension d[] = {metric_families[family].first, metric_families[family].second};
     const size_t at[] = {first, second};
     const char *before = "{";
     for (size_t i = 0; i < COUNT_OF(d); i++) {
-        if (d[i]->label != NULL) {
+        const char *label = m->dimensions[d[i]].label;
+        if (label != NULL) {
             (void)buf_puts(out, before);
-            put_label(out, d[i]->label, d[i]->values[at[i]]);
+            put_label(out, label, value_of(m, d[i], at[i]));
             before = ",";
         }
     }
@@ -76,7 +93,7 @@ static void put_head(struct buf *out, const char *name, const char *help, const 
 
 static void put_family(const struct metrics *m, enum family family, struct buf *out)
 {
-    size_t firsts = m->dimensions[metric_families[family].first].count;
+    size_t firsts = values_count(m, metric_families[family].first);
     size_t seconds = m->dimensions[metric_families[family].second].count;
     bool is_histogram = metric_families[family].is_histogram;
     put_head(out, metric_families[family].name, metric_families[family].help,
