@@ -36,6 +36,8 @@ static void values_body(void)
     EXPECT_JS("-0", VALUE("-0"));
     EXPECT_JS("12n", VALUE("12n"));
     EXPECT_JS("fs.readFileSync('/etc/hostname', 'utf8')", VALUE("'sandbox\\\\n'"));
+    EXPECT_JS("String(child_process.execSync('ls /proc/self/fd')).split('\\n').join(' ')",
+              VALUE("'0 1 2 3 '"));
     EXPECT_JS("child_process.execSync('echo from a child', {stdio: 'inherit'});",
               "[out]from a child\n" VALUE("null"));
 }
@@ -206,6 +208,11 @@ static void waits_body(void)
     EXPECT_JS("const later = events.once(process, 'SIGUSR2'); process.kill(process.pid, 'SIGUSR2');"
               "await later; 'signalled'",
               VALUE("'signalled'"));
+    /* The kernel's own, which is counted for the user, only where each box is a user. */
+    EXPECT_JS(
+        "fs.readdirSync('/proc/self/fd').some((n) => { try { return "
+        "fs.readlinkSync('/proc/self/fd/' + n).includes('eventpoll') } catch { return false } })",
+        geteuid() == 0 ? VALUE("true") : VALUE("false"));
 }
 
 static void all_that_node_waits_for_comes(void)
@@ -259,6 +266,23 @@ static void node_runs_whoever_starts_it(void)
     with_box(others_body);
 }
 
+static void plain_body(void)
+{
+    EXPECT_RUN("import gc\ngc.unfreeze() # what is of the template\nc = [o for o in "
+               "gc.get_objects() if type(o).__name__ == 'Scripts'][0]\n"
+               "type(c).start.__globals__['SHELLS'] = ('/usr/bin/sh',)",
+               "");
+    EXPECT_JS("let kept = 5", "");
+    js_for("for (;;) {}", 500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_JS("kept", VALUE("5"));
+}
+
+static void node_starts_where_there_is_no_bash(void)
+{
+    with_box(plain_body);
+}
+
 static void missing_body(void)
 {
     EXPECT_RUN("import gc\ngc.unfreeze() # what is of the template\nc = [o for o in "
@@ -288,6 +312,7 @@ static const struct test tests[] = {
     TEST(all_that_node_waits_for_comes),
     TEST(what_a_box_does_not_give_node_fails_with_its_reason),
     TEST(node_runs_whoever_starts_it),
+    TEST(node_starts_where_there_is_no_bash),
     TEST(a_machine_without_node_says_so),
 };
 

@@ -22,6 +22,7 @@
   const fd = Number(process.argv[1]);
   const socket = new (require('net').Socket)({ fd });
   const token = fs.openSync(`/proc/self/fd/${process.argv[2]}`, fs.constants.O_RDWR | fs.constants.O_NONBLOCK);
+  fs.closeSync(Number(process.argv[2]));
   const session = new inspector.Session();
   const cells = new AsyncLocalStorage();
   const trigger = new vm.Script('this[Object.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
