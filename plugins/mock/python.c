@@ -584,3 +584,21 @@ void python_run(struct python *python, const char *code, size_t len, const struc
     }
     value_clear(&last);
 }
+
+void python_each(const struct python *p, void (*each)(void *context, const char *assignment),
+                 void *context)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const struct value *value = &p->variables[i].value;
+        TEXT_CLEANUP struct text assignment = {0};
+        text_printf(&assignment, "%s = ", p->variables[i].name);
+        if (value->type == VALUE_INTEGER && value->integer == INT64_MIN) {
+            text_puts(&assignment, "-9223372036854775807 - 1"); /* its digits alone are too many */
+        } else {
+            put_repr(&assignment, value);
+        }
+        if (value->type != VALUE_NONE && !assignment.overflow) {
+            each(context, assignment.data);
+        }
+    }
+}
