@@ -168,11 +168,11 @@ static int answer_one(struct request *r, const struct models *models, struct sg_
 {
     struct str name = str_of(r->route.path + strlen("/models/"));
     bool known = models_have(models, name);
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count && !known; i++) {
-        known = config->upstreams[i].instance != NULL &&
-                upstream_serves(&config->upstreams[i], name) &&
-                upstream_is_open(r, &config->upstreams[i]) && key_allows_model(r->key, name);
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count && !known; i++) {
+        known = settings->upstreams[i].instance != NULL &&
+                upstream_serves(&settings->upstreams[i], name) &&
+                upstream_is_open(r, &settings->upstreams[i]) && key_allows_model(r->key, name);
     }
     if (!known) {
         int rc = error_set_param(err, SG_E_NOT_FOUND, "model", "There is no model '%.128s' here.",
@@ -201,10 +201,10 @@ static int answer_list(struct request *r, const struct models *models, struct sg
 int models_answer(struct request *r, struct sg_error *err)
 {
     struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        if (upstream_is_open(r, &config->upstreams[i])) {
-            add_upstream(r, &config->upstreams[i], &models);
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (upstream_is_open(r, &settings->upstreams[i])) {
+            add_upstream(r, &settings->upstreams[i], &models);
         }
     }
     int rc =
