@@ -247,7 +247,7 @@ static void sandboxes_belong_to_a_key_at_an_api(void)
     struct fixture f;
     fixture_init(&f);
     fixture_open(&f);
-    CU_ASSERT_STRING_EQUAL(plugin->sandbox->account(f.self), "https://api.e2b.app\n" KEY);
+    CU_ASSERT_STRING_EQUAL(plugin->sandbox->account(f.e2b), "https://api.e2b.app\n" KEY);
     fixture_free(&f);
 }
 

@@ -163,7 +163,6 @@ static void loss_untold(void)
     struct client *client = client_with(0, "a", "s");
     CU_ASSERT_EQUAL(client_run(client, "y"), 0); /* in another one, and nobody takes the loss */
     client_free(client);
-    box_expire(0);
     CU_ASSERT_EQUAL(restart().taken, 1);
     CU_ASSERT_TRUE(loss_is_told("a", "s"));
     CU_ASSERT_FALSE(loss_is_told("a", "s"));
