@@ -39,7 +39,7 @@ void python_run(struct python *, const char *code, size_t len, const struct pyth
 void python_result_clear(struct python_result *);
 
 /* Each variable as the assignment that makes it, in their order. */
-void python_each(const struct python *, void (*each)(void *context, const char *assignment),
-                 void *context);
+typedef void python_assignment(void *context, const char *assignment);
+void python_each(const struct python *, python_assignment *, void *context);
 
 #endif
