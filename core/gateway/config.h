@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "conf/conf.h"
 #include "gateway/settings.h"
+#include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
 #include "session/registry.h"
@@ -71,6 +72,10 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
+    const struct fetch_way *way;       /* NULL: none of its own */
+    const struct fetch_field *headers; /* of the operator's; the values may be secrets */
+    size_t headers_count;
+    unsigned tries_max;            /* of a call, with the first */
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
