@@ -61,7 +61,7 @@ struct http_tls *config_read_tls(const char *file, const struct conf_node *root,
     struct sg_error err = {0};
     struct http_tls *tls = NULL;
     if (http_tls_new(&options, &tls, &err) != 0) {
-        conf_problem(problems, conf_at(section, err.param), "server.tls: '%s': %s",
+        conf_problem(problems, conf_at(section, err.param), "server.tls: '%s' %s",
                      err.param[0] != '\0' ? err.param : "certificate", err.message);
     }
     return tls;

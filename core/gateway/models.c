@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/named_model.h"
 
 #include <string.h>
 
@@ -83,19 +84,23 @@ static void add_listed(struct request *r, const struct upstream *upstream, struc
 static int fetch_list(struct request *r, const struct upstream *upstream, struct buf *body,
                       struct sg_error *err)
 {
-    struct fetch_field field;
-    size_t fields = 0;
+    struct fetch_field *fields =
+        arena_get(r->arena, (upstream->headers_count + 1) * sizeof *fields);
+    size_t count = 0;
     const char *key = upstream_key(r, upstream);
     if (key != NULL) {
-        field = (struct fetch_field){STR("Authorization"),
-                                     str_of(arena_printf(r->arena, "Bearer %s", key))};
-        fields = 1;
+        fields[count++] = (struct fetch_field){STR("Authorization"),
+                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
+    }
+    for (size_t i = 0; i < upstream->headers_count; i++) {
+        fields[count++] = upstream->headers[i];
     }
     bool no_path = strchr(strstr(upstream->base_url, "://") + 3, '/') == NULL;
     struct fetch_request request = {
         .url = arena_printf(r->arena, "%s%s/models", upstream->base_url, no_path ? "/v1" : ""),
-        .fields = &field,
-        .fields_count = fields,
+        .fields = fields,
+        .fields_count = count,
+        .way = upstream->way,
         .connect_ms = LIST_MS,
         .first_byte_ms = LIST_MS,
         .silence_ms = LIST_MS,
@@ -157,6 +162,18 @@ static void add_upstream(struct request *r, const struct upstream *upstream, str
     log_end(&line);
 }
 
+static void add_named(const struct request *r, const struct named_model *model,
+                      struct models *models)
+{
+    bool is_open = false;
+    for (size_t i = 0; i < model->count; i++) {
+        is_open = is_open || upstream_is_open(r, model->entries[i].upstream);
+    }
+    if (is_open) {
+        models_add(models, str_of(model->name));
+    }
+}
+
 static void put_model(struct buf *out, struct str name)
 {
     (void)buf_puts(out, "{\"id\":");
@@ -202,6 +219,9 @@ int models_answer(struct request *r, struct sg_error *err)
 {
     struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
     const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->models_count; i++) {
+        add_named(r, &settings->models[i], &models);
+    }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         if (upstream_is_open(r, &settings->upstreams[i])) {
             add_upstream(r, &settings->upstreams[i], &models);

@@ -41,6 +41,7 @@ void settings_unref(struct settings *settings)
     }
     keys_clear(&settings->keys);
     http_tls_unref(settings->tls);
+    hash_clear(&settings->models_by_name);
     settings->magic = 0;
     arena_free(settings->arena);
     free(settings);

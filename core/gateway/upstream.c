@@ -1,10 +1,9 @@
-/* Calling upstreams: which headers go up, which URL, and reading answers of HTTP servers and plugins alike. Messages
+/* Calling upstreams, and reading answers of HTTP servers and plugins alike. Messages
  * about the connection name hosts and ports: they go to the log, and the client is told in general terms. */
 #include "gateway/upstream.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "gateway/metrics.h"
@@ -12,12 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    FIELDS_UP_OWN = 3, /* that fields_up() adds to the client's */
-    ERROR_BODY_BYTES_MAX = 64 * 1024,
-    ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
-    DRAIN_MS = 50
-};
+enum { DRAIN_MS = 50 };
 
 /* For the metrics; 0 is a failure, else the status of an answer. */
 static void count_fault(struct request *r, int status, int code)
@@ -53,6 +47,7 @@ static int hide_detail(struct request *r, struct sg_error *err)
         return err->code;
     }
     count_fault(r, 0, err->code);
+    upstream_failed(r, err);
     bool is_full = err->code == SG_E_LIMIT && err->status == 503; /* no descriptor is left */
     if (!is_full && err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
@@ -73,144 +68,23 @@ static int hide_detail(struct request *r, struct sg_error *err)
                            "The model server could not be reached or broke off its answer.");
 }
 
-/* Credentials, cookies, and what belongs to the client's own connection. */
-bool field_never_goes_up(struct str name)
-{
-    static const char *const never[] = {"authorization",  "x-api-key",       "cookie", "host",
-                                        "content-length", "accept-encoding", "expect", NULL};
-    for (const char *const *one = never; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    return http_is_hop_by_hop(name, (struct str){0});
-}
-
-/* What speaks of an API says nothing to a server of another. */
-static bool is_of_an_api(struct str name)
-{
-    static const char *const vendors[] = {"anthropic-", "openai-", "x-stainless-"};
-    for (size_t i = 0; i < COUNT_OF(vendors); i++) {
-        struct str vendor = str_of(vendors[i]);
-        if (name.len > vendor.len && str_eq_nocase((struct str){name.data, vendor.len}, vendor)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool field_goes_up(struct request *r, struct str name)
-{
-    if (r->spoken != NULL && is_of_an_api(name)) {
-        return false;
-    }
-    static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
-                                          "anthropic-beta", "openai-beta", NULL};
-    for (const char *const *one = allowed; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    if (str_eq_nocase(name, STR("idempotency-key"))) {
-        return r->turns <= 1; /* a later turn is another request */
-    }
-    if (name.len > 12 && str_eq_nocase((struct str){name.data, 12}, STR("x-stainless-"))) {
-        return true;
-    }
-    for (const char *const *one = r->gateway->config->server.forward_headers; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the client names in Connection is meant for the gateway alone (RFC 9110 7.6.1). */
-static bool is_for_this_connection(const struct http_head *head, struct str name)
-{
-    for (size_t i = 0; i < head->count; i++) {
-        if (str_eq_nocase(head->fields[i].name, STR("connection")) &&
-            http_is_hop_by_hop(name, head->fields[i].value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* An upstream that heeds idempotency keys sees one account: two tenants with one key would get each other's answer. Each has
- * keys of its own, and the same again for a request that is repeated. */
-static struct str value_up(struct request *r, struct str name, struct str value)
-{
-    if (r->gateway->config->auth.mode != AUTH_KEYS || /* else nobody shares an account */
-        !str_eq_nocase(name, STR("idempotency-key"))) {
-        return value;
-    }
-    const struct str parts[] = {r->identity, value};
-    uint8_t hash[SHA256_BYTES];
-    char *text = arena_get(r->arena, 2 * SHA256_BYTES + 1);
-    sha256_parts(parts, COUNT_OF(parts), hash);
-    hex_encode(hash, SHA256_BYTES, text);
-    return str_of(text);
-}
-
-static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
-{
-    const struct http_head *head = http_request_head(r->exchange);
-    size_t count = 0;
-    for (size_t i = 0; i < head->count; i++) {
-        struct str name = head->fields[i].name;
-        if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
-            fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
-        }
-    }
-    const char *key = upstream_key(r, r->upstream);
-    if (key != NULL && upstream_key_is_bare(r)) {
-        fields[count++] = (struct fetch_field){STR("x-api-key"), str_of(key)};
-    } else if (key != NULL) {
-        fields[count++] = (struct fetch_field){STR("Authorization"),
-                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
-    }
-    if (r->spoken != NULL && strcmp(r->spoken->name, "messages") == 0) {
-        fields[count++] = (struct fetch_field){STR("anthropic-version"), STR("2023-06-01")};
-    }
-    if (intercepted) {
-        fields[count++] = (struct fetch_field){STR("Accept-Encoding"), STR("identity")};
-    }
-    return count;
-}
-
-/* base_url, with /v1 where it names no path, then the client's path and query; or the path of the API that is spoken. */
-static const char *url_up(struct request *r)
-{
-    const char *base = r->upstream->base_url;
-    const char *host = strstr(base, "://") + 3;
-    const char *version = strchr(host, '/') == NULL ? "/v1" : "";
-    if (r->spoken != NULL) {
-        return arena_printf(r->arena, "%s%s%s%s", base, version, r->spoken->path,
-                            r->route.counted != NULL ? "/count_tokens" : "");
-    }
-    const struct http_head *head = http_request_head(r->exchange);
-    return arena_printf(r->arena, "%s%s%s%s%.*s", base, version, r->route.path,
-                        head->query.len > 0 ? "?" : "", (int)head->query.len,
-                        head->query.len > 0 ? head->query.data : "");
-}
-
 static int begin_http(struct upstream_call *call, struct str body, bool intercepted,
                       struct sg_error *err)
 {
     struct request *r = call->request;
-    size_t fields_max = http_request_head(r->exchange)->count + FIELDS_UP_OWN;
-    struct fetch_field *fields = arena_get(r->arena, fields_max * sizeof *fields);
+    size_t fields_count = 0;
+    const struct fetch_field *fields = upstream_fields(r, intercepted, &fields_count);
     struct fetch_request request = {.method = "POST",
-                                    .url = url_up(r),
+                                    .url = upstream_url(r),
                                     .fields = fields,
-                                    .fields_count = fields_up(r, intercepted, fields),
+                                    .fields_count = fields_count,
                                     .body = body,
                                     .has_body = true,
                                     .connect_ms = r->upstream->connect_ms,
                                     .first_byte_ms = r->upstream->first_byte_ms,
                                     .silence_ms = r->upstream->silence_ms,
-                                    .deadline = r->deadline};
+                                    .deadline = r->deadline,
+                                    .way = r->upstream->way};
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
     call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
     return rc == 0 ? 0 : hide_detail(r, err);
@@ -262,7 +136,8 @@ int upstream_call_begin(struct request *r, struct str body, bool intercepted,
     *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
     metrics_upstream_call(r->gateway->metrics, r->upstream, intercepted);
     bool stream = body_asks_for_stream(r) && !(intercepted && r->upstream->replay);
-    int rc = r->spoken != NULL ? translated_begin(ret, &body, err) : 0;
+    int rc = renamed_begin(ret, &body, err);
+    rc = rc == 0 && r->spoken != NULL ? translated_begin(ret, &body, err) : rc;
     if (rc != 0) {
         return rc;
     }
@@ -415,8 +290,10 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
     if (call->status >= 400) {
         count_fault(r, call->status, 0);
     }
+    upstream_answered(r, call->status);
     client_note(r, call->status);
     call->is_stream = says_stream(call);
+    renamed_head(call);
     translated_head(call);
     return 0;
 }
@@ -454,8 +331,14 @@ static int read_piece(struct upstream_call *call, struct str *ret_piece, struct 
     if (clock_ms() >= call->request->deadline) {
         return error_set(err, SG_E_TIMEOUT, "the answer was not over by the request's deadline");
     }
-    return call->plugin != NULL ? read_plugin(call, ret_piece, err)
-                                : fetch_read(call->fetch, ret_piece, err);
+    struct str piece;
+    int rc;
+    do { /* a piece of nothing but a name that goes leaves nothing, and is no end */
+        rc = call->plugin != NULL ? read_plugin(call, &piece, err)
+                                  : fetch_read(call->fetch, &piece, err);
+        *ret_piece = rc == 0 ? renamed_piece(call, piece) : (struct str){0};
+    } while (rc == 0 && piece.len > 0 && ret_piece->len == 0);
+    return rc;
 }
 
 static int read_told(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
@@ -471,9 +354,8 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
                               : read_told(call, ret_piece, err);
 }
 
-/* Reads on for so long at most, up to the end or until `into` is full (NULL: what comes is not needed). How that fails
- * is no fault of its own: what counts of the answer is known. */
-static void read_rest(struct upstream_call *call, int64_t ms_max, struct buf *into)
+/* How that fails is no fault of its own: what counts of the answer is known. */
+void upstream_call_rest(struct upstream_call *call, int64_t ms_max, struct buf *into)
 {
     struct request *r = call->request;
     struct str piece;
@@ -489,7 +371,7 @@ static void read_rest(struct upstream_call *call, int64_t ms_max, struct buf *in
 
 void upstream_call_drain(struct upstream_call *call)
 {
-    read_rest(call, DRAIN_MS, NULL);
+    upstream_call_rest(call, DRAIN_MS, NULL);
 }
 
 void upstream_call_end(struct upstream_call *call)
@@ -500,98 +382,5 @@ void upstream_call_end(struct upstream_call *call)
         call_unref(TAKE(call->plugin));
     }
     translated_end(call);
-}
-
-/* message, code and param of `error` in the body, where it is an error of one of the API forms; of some servers they
- * stand at the top, of others `error` is the message. */
-static void read_error_body(struct request *r, struct str body, struct sg_error *err)
-{
-    struct json_text text;
-    struct sg_error ignored = {0};
-    if (json_scan(body, r->arena, &text, &ignored) != 0) {
-        return;
-    }
-    struct json_member *members = text.members, as_message;
-    size_t count = text.count;
-    const struct json_member *error = json_find(text.members, text.count, "error");
-    if (error != NULL && error->value.type == JSON_STRING) {
-        as_message = (struct json_member){.key = STR("message"), .value = error->value};
-        members = &as_message;
-        count = 1;
-    } else if (error != NULL &&
-               (error->value.type != JSON_OBJECT ||
-                json_members(error->value, "error", r->arena, &members, &count, &ignored) != 0)) {
-        return;
-    }
-    static const char *const names[] = {"message", "code", "param"};
-    char *const to[] = {err->message, err->reason, err->param};
-    const size_t sizes[] = {sizeof err->message, sizeof err->reason, sizeof err->param};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct json_member *member = json_find(members, count, names[i]);
-        if (member != NULL && member->value.type == JSON_STRING) {
-            struct str value = json_text_of(member->value, r->arena);
-            size_t len = utf8_cut(value, sizes[i] - 1);
-            memcpy(to[i], value.data, len);
-            to[i][len] = '\0';
-        }
-    }
-}
-
-static void keep_retry_after(struct upstream_call *call)
-{
-    struct request *r = call->request;
-    struct str retry_after = upstream_field(call, "retry-after");
-    if (retry_after.len > 0 && http_value_valid(retry_after)) {
-        r->retry_after = (struct str){arena_copy(r->arena, retry_after), retry_after.len};
-    }
-}
-
-static int code_of_status(int status)
-{
-    return status == 429 ? SG_E_LIMIT : status < 500 ? SG_E_INVALID : SG_E_UNAVAILABLE;
-}
-
-/* The operator's key was refused, not the client's. */
-static int credentials_refused(struct sg_error *err)
-{
-    return error_set(err, SG_E_UNAVAILABLE,
-                     "The model server refused the gateway's own credentials.");
-}
-
-int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
-{
-    int status = call->status;
-    snprintf(call->request->cause, sizeof call->request->cause,
-             "the upstream answered %d and showed its credentials", status);
-    keep_retry_after(call);
-    if (status == 401 || status == 403 || status < 400 || status > 599) {
-        return credentials_refused(err);
-    }
-    error_set(err, code_of_status(status),
-              "The model server answered with status %d; its words held the gateway's own "
-              "credentials and are kept back.",
-              status);
-    err->status = status;
-    return err->code;
-}
-
-int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
-{
-    struct request *r = call->request;
-    struct buf body = {.max = ERROR_BODY_BYTES_MAX};
-    read_rest(call, ERROR_BODY_MS, &body);
-    int code = code_of_status(call->status);
-    error_set(err, code, "The model server answered with status %d.", call->status);
-    read_error_body(r, buf_str(&body), err);
-    buf_clear(&body);
-    translated_failed(call, err);
-    err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
-    snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
-    keep_retry_after(call);
-    const char *key = r->upstream->api_key;
-    if (call->status == 401 && !r->upstream->passthrough) {
-        return credentials_refused(err);
-    }
-    bool is_shown = key != NULL && strstr(err->message, key) != NULL;
-    return is_shown ? upstream_credentials_shown(call, err) : code;
+    renamed_end(call);
 }

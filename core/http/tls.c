@@ -111,10 +111,7 @@ static int tls_fill(struct http_tls *tls, const struct http_tls_options *options
         return error_set(err, SG_E_CONFIG, "TLS cannot be set up: %s", tls_reason());
     }
     SSL_CTX_set_app_data(context, tls);
-    int code = tls_use_certificate(context, options->certificate, err);
-    if (code == 0) {
-        code = tls_use_key(context, options->key, options->certificate, err);
-    }
+    int code = tls_use_pair(context, options, err);
     if (code == 0 && options->client_ca != NULL) {
         code = tls_use_client_ca(context, options->client_ca, err);
     }

@@ -14,7 +14,7 @@
 
 struct http_tls;
 
-struct http_tls_options {    /* files in PEM form, of 1 MiB at most */
+struct http_tls_options {    /* PEM files, as pem.h wants them */
     const char *certificate; /* with what leads to its authority behind it */
     const char *key;         /* not encrypted; nobody but its owner and its group may read it */
     const char *
@@ -23,7 +23,7 @@ struct http_tls_options {    /* files in PEM form, of 1 MiB at most */
 };
 
 /* Reads and checks: that the files can be read and trusted, and that key and certificate belong together. SG_E_CONFIG, with
- * err->param the option that is wrong: "certificate", "key" or "client_ca". An expired certificate is taken; see below.
+ * err->param the option that is wrong: "certificate", "key" or "client_ca", behind whose name the message is said. An expired certificate is taken; see below.
  * Reads files: not on a loop that serves. */
 int http_tls_new(const struct http_tls_options *, struct http_tls **ret, struct sg_error *err);
 struct http_tls *http_tls_ref(struct http_tls *);

@@ -35,8 +35,7 @@ struct http_tls {
 };
 
 /* ---- tls_files.c ---- */
-int tls_use_certificate(SSL_CTX *, const char *path, struct sg_error *err);
-int tls_use_key(SSL_CTX *, const char *path, const char *certificate_path, struct sg_error *err);
+int tls_use_pair(SSL_CTX *, const struct http_tls_options *, struct sg_error *err);
 int tls_use_client_ca(SSL_CTX *, const char *path, struct sg_error *err);
 
 /* ---- tls_tickets.c ---- */

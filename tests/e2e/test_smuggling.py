@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 
+from client import Wire
 from harness import E2E, ROOT, main, poll
 from upstream import answer
 
