@@ -273,6 +273,18 @@ int host_create(int64_t life_ms, char handle[128], struct sg_error *err)
     return call_run(call, invoke_create, arguments, &sink, err);
 }
 
+void host_create_abandon(int64_t after_ms)
+{
+    struct arguments *arguments;
+    struct sg_call *call = call_make("create", NULL, 60000, &arguments);
+    arguments->spec = (struct sg_sandbox_spec){.label = "l", .idle_ms = 900000, .life_ms = 600000};
+    call_start(call, invoke_create, arguments);
+    CHECK(fiber_sleep(after_ms) == 0);
+    call_cancel(call);
+    call_wait_end(call);
+    call_unref(call);
+}
+
 int host_destroy(const char *handle, struct sg_error *err)
 {
     struct arguments *arguments;
