@@ -92,8 +92,11 @@ int host_open(const struct host_options *options, struct sg_error *err)
     set = set != NULL ? set : load();
     const struct sg_plugin *plugin = set->plugins[0];
     void *config = config_make(plugin, options != NULL ? options : &none);
-    instance = (struct instance){
-        .name = "box", .plugin = plugin, .config = config, .libexec_dir = PLUGIN_DIR "/libexec"};
+    const char *libexec = options != NULL ? options->libexec : NULL;
+    instance = (struct instance){.name = "box",
+                                 .plugin = plugin,
+                                 .config = config,
+                                 .libexec_dir = libexec != NULL ? libexec : PLUGIN_DIR "/libexec"};
     int code = instance_open(&instance, err);
     if (code != 0) {
         free(config);

@@ -17,6 +17,7 @@ struct host_options {
     uint64_t memory, disk, output, results;
     int64_t inodes, processes, files, uid_base, boxes, pool;
     const char *const *preload; /* ended by NULL */
+    const char *libexec;        /* the folder of the broker; NULL: that of the build */
 };
 
 /* Runs the fiber on a fresh loop until it and all others have ended. */
