@@ -43,6 +43,9 @@ struct auth_config {
 struct sessions_config {
     int64_t idle_timeout_ms;
     int64_t per_identity, max_containers, max_containers_total;
+    const char *on_shutdown; /* "delete" or "keep" … */
+    const char *state_file;  /* … with its path; NULL with "delete" */
+    int64_t state_every_ms;  /* 0: at the end only */
     const char *const
         *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
 };
@@ -174,6 +177,9 @@ enum header_source { /* "header:NAME" */
 enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
+
+/* config_keep.c: what a shutdown leaves for the next start. */
+void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

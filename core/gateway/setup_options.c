@@ -147,7 +147,7 @@ const struct sg_option sandbox_options[] = {
      SG_FIELD(struct sandbox_text, keep_ms),
      .def = "0s",
      .min = "0s",
-     .max = "1h",
+     .max = "1h", /* LIMIT_KEEP_MS */
      .help = "How long a container without a session outlives its request, where its id was "
              "given to the client."},
     {0},
