@@ -85,6 +85,7 @@ static void log_listeners(const struct gateway *gateway)
         http_server_address(gateway->server, i, address);
         log_begin(&line, SG_INFO, "listening");
         log_text(&line, "address", address);
+        log_text(&line, "use", gateway->listen.at[i].use == HTTP_USE_ADMIN ? "admin" : NULL);
         log_end(&line);
     }
 }
