@@ -14,8 +14,9 @@
 
 #define MEMORY_BUDGET_MIN (MIB)
 
-static const char *const section_names[] = {"server",   "auth",     "upstreams", "sandboxes",
-                                            "searches", "sessions", "loop",      "interceptors"};
+static const char *const section_names[] = {"server",   "auth",      "upstreams",
+                                            "models",   "sandboxes", "searches",
+                                            "sessions", "loop",      "interceptors"};
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
@@ -230,10 +231,11 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
             conf_problem(problems, root->keys[i], "unknown section '%s'; did you mean '%s'?", name,
                          near);
         } else {
-            conf_problem(problems, root->keys[i],
-                         "unknown section '%s'; there are server, auth, upstreams, sandboxes, "
-                         "searches, sessions, loop, interceptors",
-                         name);
+            conf_problem(
+                problems, root->keys[i],
+                "unknown section '%s'; there are server, auth, upstreams, models, sandboxes, "
+                "searches, sessions, loop, interceptors",
+                name);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/circuit.h"
 #include "gateway/settings.h"
 #include "http/forwarded.h"
 #include "http/fetch.h"
@@ -80,7 +81,8 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     const struct fetch_way *way;       /* NULL: none of its own */
     const struct fetch_field *headers; /* of the operator's; the values may be secrets */
     size_t headers_count;
-    unsigned tries_max;            /* of a call, with the first */
+    unsigned tries_max; /* of a call, with the first */
+    struct circuit_limits circuit;
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
@@ -161,7 +163,7 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 4 };
+enum { CONFIG_PLUGIN_SECTIONS = 5 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */
