@@ -228,16 +228,26 @@ static int take_client_key(struct request *r, struct sg_error *err)
     return 0;
 }
 
-/* By key where there is one for it; else it is whoever may connect on this machine, and web pages may not. */
+/* Whoever may connect on this machine; but no web page, also none that may call the gateway. */
+static int check_local_admin(struct request *r, struct sg_error *err)
+{
+    if (!r->gateway->listen.admin_is_local) {
+        return refuse(err, 403, "no_admin_key",
+                      "No key opens this address any more: its operator can make one with 'use: "
+                      "admin'.");
+    }
+    if (http_head_get(http_request_head(r->exchange), "origin").data != NULL) {
+        return refuse(err, 403, "origin_not_allowed", "Web pages may not call the admin address.");
+    }
+    return check_browser(r, err);
+}
+
+/* By key where there is one for it. */
 static int check_admin(struct request *r, struct sg_error *err)
 {
     const struct auth_key *found;
     if (!keys_open_admin(&r->settings->keys)) {
-        return r->gateway->listen.admin_is_local
-                   ? check_browser(r, err)
-                   : refuse(err, 403, "no_admin_key",
-                            "No key opens this address any more: its operator can make one with "
-                            "'use: admin'.");
+        return check_local_admin(r, err);
     }
     int rc = find_key(r, &found, err);
     if (rc == 0 && !found->for_admin && !(found->for_metrics && r->route.kind == ROUTE_METRICS)) {

@@ -180,8 +180,10 @@ class Admin(E2E):
         self.assertEqual((refused.status, refused.error["code"]), (403, "key_for_admin_only"))
 
     def test_web_pages_do_not_reach_it(self):
-        gateway, door = self.open()
-        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        gateway, door = self.open(auth={"mode": "none"}, server={"origins": ["https://app.example"]})
+        self.assertEqual(get(gateway, "/v1/models", headers={"Origin": "https://app.example"}).status, 200)
+        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "https://app.example"},
+                        {"Sec-Fetch-Site": "cross-site"}):
             self.assertEqual(get(door, "/admin/sessions", headers=headers).status, 403, headers)
         self.assertEqual(request(door, "DELETE", "/admin/sessions?identity=a", headers={"Origin": "null"}).status, 403)
         self.assertEqual(get(door, "/admin/sessions", headers={"Host": f"localhost:{door.port}"}).status, 200)
