@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int too_many(struct sg_error *err)
+static int too_many(const struct listen *listen, struct sg_error *err)
 {
     return error_set(err, SG_E_CONFIG,
-                     "server: 'listen' and 'admin' come to more than %d addresses: leave some out",
+                     "server: '%s' comes to more than %d addresses: leave some out", listen->option,
                      HTTP_LISTENERS_MAX);
 }
 
@@ -36,7 +36,7 @@ static int read_unix(const char *text, mode_t mode, struct listen *ret, struct s
                          ret->option, sizeof address.sun_path - 1, text);
     }
     if (ret->count == HTTP_LISTENERS_MAX) {
-        return too_many(err);
+        return too_many(ret, err);
     }
     struct http_listener_options *at = &ret->at[ret->count++];
     memcpy(address.sun_path, path, len);
@@ -89,7 +89,7 @@ static int add_found(const struct addrinfo *found, const char *host, struct list
             continue;
         }
         if (ret->count == HTTP_LISTENERS_MAX) {
-            return too_many(err);
+            return too_many(ret, err);
         }
         memcpy(&ret->at[ret->count].address, at->ai_addr, at->ai_addrlen);
         ret->at[ret->count].address_len = at->ai_addrlen;
