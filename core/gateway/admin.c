@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { PAGE_USUAL = 100, PAGE_MAX = 1000 };
 
@@ -19,28 +18,17 @@ struct wish { /* of a request's query */
     bool is_wrong;
 };
 
-/* The whole text as a number of at most 18 digits. */
-static bool number_read(struct str text, uint64_t *ret)
-{
-    bool is_number = text.len > 0 && text.len <= 18 && strspn(text.data, "0123456789") == text.len;
-    if (is_number) {
-        *ret = strtoull(text.data, NULL, 10);
-    }
-    return is_number;
-}
-
 static void wish_take(void *ctx, struct str name, struct str value)
 {
     struct wish *wish = ctx;
-    uint64_t number = 0;
+    int64_t number = query_number(value);
     if (str_is(name, "identity")) {
         wish->identity = value;
     } else if (str_is(name, "user")) {
         wish->user = value;
-    } else if (str_is(name, "after") && number_read(value, &number)) {
-        wish->after = number;
-    } else if (str_is(name, "limit") && number_read(value, &number) && number > 0 &&
-               number <= PAGE_MAX) {
+    } else if (str_is(name, "after") && number >= 0) {
+        wish->after = (uint64_t)number;
+    } else if (str_is(name, "limit") && number > 0 && number <= PAGE_MAX) {
         wish->limit = (size_t)number;
     } else {
         wish->is_wrong = true;
@@ -51,7 +39,7 @@ static void wish_take(void *ctx, struct str name, struct str value)
 static int wish_read(struct request *r, struct wish *ret, struct sg_error *err)
 {
     *ret = (struct wish){.limit = PAGE_USUAL};
-    query_each(http_request_head(r->exchange)->query, r->arena, wish_take, ret);
+    query_walk(http_request_head(r->exchange)->query, r->arena, wish_take, ret);
     if (ret->user.len > 0 && ret->identity.len > 0) {
         ret->identity = str_of(
             arena_printf(r->arena, "%s%c%s", ret->identity.data, IDENTITY_MARK, ret->user.data));

@@ -157,16 +157,14 @@ static void put_pools(const struct request *r, struct buf *out)
 static void seconds_take(void *ctx, struct str name, struct str value)
 {
     int64_t *seconds = ctx;
-    bool is_number =
-        value.len > 0 && value.len <= 2 && strspn(value.data, "0123456789") == value.len;
-    *seconds = is_number && str_is(name, "seconds") ? strtol(value.data, NULL, 10) : -1;
+    *seconds = str_is(name, "seconds") ? query_number(value) : -1;
 }
 
 int admin_profile_answer(struct request *r, struct sg_error *err)
 {
     BUF_CLEANUP struct buf out = {0};
     int64_t seconds = 0;
-    query_each(http_request_head(r->exchange)->query, r->arena, seconds_take, &seconds);
+    query_walk(http_request_head(r->exchange)->query, r->arena, seconds_take, &seconds);
     if (seconds < 0 || seconds > SECONDS_MAX) {
         return error_set(err, SG_E_INVALID, "The query may have seconds, 0 to %d.", SECONDS_MAX);
     }

@@ -1,7 +1,10 @@
-/* Parameters of a request's target: see query.h. */
+/* Queries of targets: see query.h. */
 #include "gateway/query.h"
 
 #include "base/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* '+' and %XX; what is no escape stays. */
 static struct str text_decode(struct str text, struct arena *arena)
@@ -21,19 +24,25 @@ static struct str text_decode(struct str text, struct arena *arena)
     return (struct str){out, len};
 }
 
-void query_each(struct str query, struct arena *arena,
-                void (*take)(void *ctx, struct str name, struct str value), void *ctx)
+void query_walk(struct str query, struct arena *arena,
+                void (*take)(void *context, struct str name, struct str value), void *context)
 {
-    struct str rest = query;
-    while (rest.len > 0) {
-        const char *end = memchr(rest.data, '&', rest.len);
-        struct str one = {rest.data, end == NULL ? rest.len : (size_t)(end - rest.data)};
+    while (query.len > 0) {
+        const char *end = memchr(query.data, '&', query.len);
+        struct str one = {query.data, end == NULL ? query.len : (size_t)(end - query.data)};
         const char *equals = memchr(one.data, '=', one.len);
         size_t name_len = equals == NULL ? one.len : (size_t)(equals - one.data);
         size_t value_at = equals == NULL ? one.len : name_len + 1;
-        take(ctx, text_decode((struct str){one.data, name_len}, arena),
+        take(context, text_decode((struct str){one.data, name_len}, arena),
              text_decode((struct str){one.data + value_at, one.len - value_at}, arena));
         size_t used = one.len + (end != NULL);
-        rest = (struct str){rest.data + used, rest.len - used};
+        query = (struct str){query.data + used, query.len - used};
     }
+}
+
+int64_t query_number(struct str text)
+{
+    char *end;
+    long long number = strtoll(text.data, &end, 10); /* ends with a NUL: of the arena */
+    return text.len > 0 && end == text.data + text.len && number >= 0 ? number : -1;
 }

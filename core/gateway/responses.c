@@ -5,11 +5,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "session/records.h"
 #include "surface/responses_stored.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { VALUES_MAX = 16 };
@@ -22,16 +20,9 @@ struct query { /* of the request's target */
     int64_t starting_after;
 };
 
-static int64_t number_of(struct str text)
+static void parameter_take(void *context, struct str name, struct str value)
 {
-    char *end;
-    long long number = strtoll(text.data, &end, 10); /* ends with a NUL: of the arena */
-    return text.len > 0 && end == text.data + text.len && number >= 0 ? number : -1;
-}
-
-static void parameter_take(void *ctx, struct str name, struct str value)
-{
-    struct query *query = ctx;
+    struct query *query = context;
     if (str_is(name, "include[]") || str_is(name, "include")) {
         if (query->include_count < VALUES_MAX) {
             query->include[query->include_count++] = value;
@@ -45,14 +36,14 @@ static void parameter_take(void *ctx, struct str name, struct str value)
     } else if (str_is(name, "stream")) {
         query->stream = str_is(value, "true");
     } else if (str_is(name, "starting_after")) {
-        query->starting_after = number_of(value);
+        query->starting_after = query_number(value);
     } /* others are ignored */
 }
 
 static struct query query_read(struct request *r)
 {
     struct query query = {.starting_after = -1};
-    query_each(http_request_head(r->exchange)->query, r->arena, parameter_take, &query);
+    query_walk(http_request_head(r->exchange)->query, r->arena, parameter_take, &query);
     return query;
 }
 
