@@ -80,6 +80,22 @@ static const struct sg_option server_options[] = {
      SG_FIELD(struct server_config, socket_mode),
      .def = "0660",
      .help = "Mode of the files of Unix sockets: who may write to one can connect."},
+    {.name = "trusted_proxies",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, trusted_proxies),
+     .help = "Addresses and networks of proxies whose word on a client's address counts, for the "
+             "log; 'unix' for those that come by Unix sockets."},
+    {.name = "trusted_header",
+     .type = SG_CHOICE,
+     SG_FIELD(struct server_config, trusted_header),
+     .def = "x-forwarded-for",
+     .choices = "x-forwarded-for|forwarded",
+     .help = "The header in which they say it; the other one is a client's, and not read."},
+    {.name = "admin",
+     .type = SG_STRING,
+     SG_FIELD(struct server_config, admin),
+     .help = "An address of its own for /metrics and /admin, as in 'listen'. Of this machine "
+             "alone, unless a key has 'use: admin'; /metrics is not at 'listen' then."},
     {0},
 };
 
@@ -294,6 +310,7 @@ static void read_server(struct config *config, const struct conf_node *root, con
     if (found == 0) {
         config_check_server(config, section != NULL ? section : root, listen != NULL, problems);
         read_budget(config, section, problems);
+        config_check_proxies(config, section != NULL ? section : root, problems);
     }
 }
 

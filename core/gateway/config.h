@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 #include "gateway/circuit.h"
 #include "gateway/settings.h"
+#include "http/forwarded.h"
 #include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
@@ -32,9 +33,13 @@ struct server_config {
     const char *memory_budget; /* as written: "25%" or a size … */
     uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
-    const char *socket_mode; /* as written: "0660" … */
-    mode_t socket_mode_bits; /* … and what it comes to */
-    bool has_tls;            /* settings.tls is there, at the start */
+    const char *socket_mode;            /* as written: "0660" … */
+    mode_t socket_mode_bits;            /* … and what it comes to */
+    bool has_tls;                       /* settings.tls is there, at the start */
+    const char *const *trusted_proxies; /* as written … */
+    const char *trusted_header;
+    struct http_proxies proxies; /* … and what they come to */
+    const char *admin;           /* an address, as in `listen`; NULL: none */
 };
 
 struct auth_config {
@@ -189,6 +194,9 @@ enum header_source { /* "header:NAME" */
 enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
+
+/* config_proxies.c: whose word counts for a client's address. */
+void config_check_proxies(struct config *, const struct conf_node *section, struct conf_problems *);
 
 /* config_keep.c: what a shutdown leaves for the next start. */
 void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);

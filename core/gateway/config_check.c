@@ -61,6 +61,18 @@ static void check_listen(struct config *config, const struct conf_node *section,
         const struct conf_node *at = conf_at(section, "listen");
         bool is_list = at->type == CONF_LIST && entry < at->count;
         conf_problem(problems, is_list ? at->items[entry] : at, "%s", err.message);
+    } else if (listen_read_admin(config, &ignored, &err) != 0) {
+        conf_problem(problems, conf_at(section, "admin"), "%s", err.message);
+    }
+}
+
+static void check_metrics(const struct config *config, const struct conf_node *section,
+                          struct conf_problems *problems)
+{
+    if (config->server.admin != NULL && config->server.metrics_open) {
+        conf_problem(problems, conf_at(section, "metrics_open"),
+                     "server: 'metrics_open' is about /metrics at 'listen', where it is not beside "
+                     "'admin': leave one of the two out");
     }
 }
 
@@ -97,6 +109,7 @@ void config_check_server(struct config *config, const struct conf_node *section,
     for (const char *const *name = config->server.forward_headers; *name != NULL; name++) {
         check_forwarded(conf_get(section, "forward_headers"), *name, problems);
     }
+    check_metrics(config, section, problems);
     if (!read_mode(config->server.socket_mode, &config->server.socket_mode_bits)) {
         conf_problem(problems, conf_at(section, "socket_mode"),
                      "server: 'socket_mode' must be a mode such as 0660 that lets its owner write, "

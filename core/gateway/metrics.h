@@ -20,6 +20,7 @@ enum metric_route {
     METRIC_ROUTE_SESSIONS,
     METRIC_ROUTE_HEALTH,
     METRIC_ROUTE_METRICS,
+    METRIC_ROUTE_ADMIN,
     METRIC_ROUTE_NONE, /* a path that is not there */
     METRIC_ROUTE_COUNT
 };

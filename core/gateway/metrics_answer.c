@@ -25,7 +25,10 @@ static enum metric_route route_of(const struct route *route)
                                                [ROUTE_RESPONSE_CANCEL] = METRIC_ROUTE_RESPONSES,
                                                [ROUTE_METRICS] = METRIC_ROUTE_METRICS,
                                                [ROUTE_LIVE] = METRIC_ROUTE_HEALTH,
-                                               [ROUTE_READY] = METRIC_ROUTE_HEALTH};
+                                               [ROUTE_READY] = METRIC_ROUTE_HEALTH,
+                                               [ROUTE_ADMIN_SESSIONS] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_SESSION] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN};
     static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
     for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {
@@ -56,7 +59,7 @@ static uint64_t cpu_us(void)
 }
 
 /* From the second number of /proc/self/statm; 0 where there is none. */
-static uint64_t resident_bytes(void)
+uint64_t process_resident_bytes(void)
 {
     unsigned long long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -109,7 +112,7 @@ int metrics_answer(struct request *r, struct sg_error *err)
                               .loops = gateway->loops_count,
                               .is_draining = atomic_load(&gateway->is_draining),
                               .cpu_us = cpu_us(),
-                              .resident_bytes = resident_bytes()};
+                              .resident_bytes = process_resident_bytes()};
     registry_stats(gateway->registry, &now.registry);
     tls_now(gateway, &now);
     metrics_put(gateway->metrics, &now, &out);

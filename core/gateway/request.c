@@ -195,7 +195,23 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS) {
         return metrics_answer(r, err);
     }
+    if (r->route.kind >= ROUTE_ADMIN_SESSIONS) {
+        return admin_answer(r, err);
+    }
     return request_serve_model(r, err);
+}
+
+/* Behind proxies, who they say that it is. */
+static void log_client(struct log_line *line, const struct request *r)
+{
+    const struct http_proxies *proxies = &r->gateway->config->server.proxies;
+    char said[HTTP_ADDRESS_BYTES];
+    const char *peer = http_client_address(r->exchange);
+    bool is_said =
+        proxies->count > 0 && http_forwarded_client(proxies, http_request_head(r->exchange),
+                                                    http_client_peer(r->exchange), said);
+    log_text(line, "client", is_said ? said : peer);
+    log_text(line, "proxy", is_said ? peer : NULL);
 }
 
 static void request_log(struct request *r, int64_t us)
@@ -205,7 +221,7 @@ static void request_log(struct request *r, int64_t us)
     struct log_line line;
     log_begin(&line, r->failure.code == SG_E_INTERNAL ? SG_ERROR : SG_INFO, "request");
     log_text(&line, "request", r->id);
-    log_text(&line, "client", http_client_address(r->exchange));
+    log_client(&line, r);
     log_str(&line, "method", head->method);
     log_str(&line, "path", head->path);
     log_int(&line, "status", status != 0 ? status : 499);

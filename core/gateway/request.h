@@ -27,7 +27,10 @@ enum route_kind {
     ROUTE_RESPONSE_CANCEL,
     ROUTE_METRICS,
     ROUTE_LIVE,
-    ROUTE_READY
+    ROUTE_READY,
+    ROUTE_ADMIN_SESSIONS, /* at the admin address alone, as what follows */
+    ROUTE_ADMIN_SESSION,
+    ROUTE_ADMIN_PROFILE
 };
 
 struct route {
@@ -309,6 +312,12 @@ int responses_answer(struct request *, struct sg_error *err);
 
 /* metrics_answer.c */
 int metrics_answer(struct request *, struct sg_error *err);
+/* The resident memory of the process; 0: not known. */
+uint64_t process_resident_bytes(void);
+
+/* admin.c and admin_profile.c: what is at the admin address alone. */
+int admin_answer(struct request *, struct sg_error *err);
+int admin_profile_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */

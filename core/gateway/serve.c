@@ -103,6 +103,7 @@ static void log_listeners(const struct gateway *gateway)
         if (gateway->config->server.has_tls && !is_unix(&gateway->listen.at[i])) {
             log_text(&line, "tls", "yes");
         }
+        log_text(&line, "use", gateway->listen.at[i].use == HTTP_USE_ADMIN ? "admin" : NULL);
         log_end(&line);
     }
 }
