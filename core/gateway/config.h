@@ -79,6 +79,7 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     size_t headers_count;
     unsigned tries_max; /* of a call, with the first */
     struct circuit_limits circuit;
+    int64_t models_cache_ms;       /* how long its list of models is kept; 0: not at all */
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
