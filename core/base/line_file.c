@@ -31,9 +31,9 @@ struct line_file {
 
     /* The thread's own: what it writes now. */
     struct buf batch;
+    size_t batch_at; /* so much of it is in the file */
     uint64_t batch_lines;
     bool has_failed; /* and nothing was written since */
-    bool is_torn;    /* the last line in the file is not whole */
     uint64_t told_lost;
 };
 
@@ -130,6 +130,7 @@ static void batch_take(struct line_file *file)
 static void batch_written(struct line_file *file)
 {
     buf_reset(&file->batch);
+    file->batch_at = 0;
     lock_take(&file->lock);
     file->stats.written += file->batch_lines;
     uint64_t lost = file->stats.lost;
@@ -138,30 +139,68 @@ static void batch_written(struct line_file *file)
     if (file->has_failed || lost > file->told_lost) {
         say(file, SG_WARN, "resumed", lost - file->told_lost);
     }
-    file->has_failed = file->is_torn = false;
+    file->has_failed = false;
     file->told_lost = lost;
+}
+
+static struct str batch_rest(const struct line_file *file)
+{
+    return (struct str){file->batch.data + file->batch_at, file->batch.len - file->batch_at};
+}
+
+/* All at once into a file. Where others write too (the log, into a pipe) a line at a time: more could be torn. */
+static struct str next_piece(const struct line_file *file)
+{
+    struct str rest = batch_rest(file);
+    const char *end = is_standard_error(&file->options) ? memchr(rest.data, '\n', rest.len) : NULL;
+    return end == NULL ? rest : (struct str){rest.data, (size_t)(end + 1 - rest.data)};
+}
+
+/* What was written before it failed is no part of what may be lost. */
+static void batch_settle(struct line_file *file)
+{
+    uint64_t lines = 0;
+    size_t len = 0;
+    for (size_t i = 0; i < file->batch_at; i++) {
+        if (file->batch.data[i] == '\n') {
+            lines++;
+            len = i + 1;
+        }
+    }
+    buf_consume(&file->batch, len);
+    file->batch_at -= len;
+    file->batch_lines -= lines;
+    lock_take(&file->lock);
+    file->stats.written += lines;
+    lock_release(&file->lock);
+}
+
+static void write_failed(struct line_file *file, int error)
+{
+    char message[160];
+    (void)snprintf(message, sizeof message, "cannot be written: %s",
+                   strerrordesc_np(error)); /* fits, or is cut */
+    if (!file->has_failed) {
+        say_failed(file, message);
+    }
+    file->has_failed = true;
+    batch_settle(file);
 }
 
 /* Of a line that is torn only the rest is missing, unless the file is another one by now. */
 static bool batch_write(struct line_file *file)
 {
-    while (file->batch.len > 0) {
-        ssize_t count = write(file->fd, file->batch.data, file->batch.len);
+    while (file->batch_at < file->batch.len) {
+        struct str piece = next_piece(file);
+        ssize_t count = write(file->fd, piece.data, piece.len);
         if (count < 0 && errno == EINTR) {
             continue;
         }
         if (count <= 0) {
-            char message[160];
-            (void)snprintf(message, sizeof message, "cannot be written: %s",
-                           strerrordesc_np(errno)); /* fits, or is cut */
-            if (!file->has_failed) {
-                say_failed(file, message);
-            }
-            file->has_failed = true;
+            write_failed(file, errno);
             return false;
         }
-        file->is_torn = file->batch.data[count - 1] != '\n';
-        buf_consume(&file->batch, (size_t)count);
+        file->batch_at += (size_t)count;
     }
     return true;
 }
@@ -169,15 +208,17 @@ static bool batch_write(struct line_file *file)
 /* The rest of a torn line would be the first of the new file. */
 static void torn_drop(struct line_file *file)
 {
-    const char *end = file->batch.len > 0 ? memchr(file->batch.data, '\n', file->batch.len) : NULL;
-    if (file->is_torn && end != NULL) {
-        buf_consume(&file->batch, (size_t)(end + 1 - file->batch.data));
-        file->batch_lines--;
-        lock_take(&file->lock);
-        file->stats.lost++;
-        lock_release(&file->lock);
+    if (file->batch_at == 0) {
+        return; /* batch_settle() leaves nothing else of it in the file */
     }
-    file->is_torn = false;
+    struct str rest = batch_rest(file);
+    const char *end = memchr(rest.data, '\n', rest.len);
+    CHECK(end != NULL); /* lines end so */
+    file->batch_at += (size_t)(end + 1 - rest.data);
+    file->batch_lines--;
+    lock_take(&file->lock);
+    file->stats.lost++;
+    lock_release(&file->lock);
 }
 
 static void reopen(struct line_file *file)

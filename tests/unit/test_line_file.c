@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "base/line_file.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,6 +115,49 @@ static void a_full_disk_loses_what_finds_no_room_and_nothing_else(void)
     CU_ASSERT_EQUAL(unlink(path), 0);
 }
 
+/* The file takes no more than so many bytes. */
+static void file_bytes_max(rlim_t bytes)
+{
+    struct rlimit limit;
+    CU_ASSERT_EQUAL(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_line_that_is_torn_is_not_continued_in_another_file(void)
+{
+    struct line_file *file = open_file(1024);
+    file_bytes_max(10);
+    line_file_put(file, STR("one"));
+    line_file_put(file, STR("twotwo"));
+    await(file, 1, 0);
+    CU_ASSERT_EQUAL(rename(path, renamed), 0);
+    line_file_reopen(file);
+    await(file, 1, 1);
+    line_file_put(file, STR("three"));
+    await(file, 2, 1);
+    file_bytes_max(RLIM_INFINITY);
+    line_file_close(file);
+    expect_text(renamed, "one\ntwotwo");
+    expect_text(path, "three\n");
+    CU_ASSERT_EQUAL(unlink(path), 0);
+    CU_ASSERT_EQUAL(unlink(renamed), 0);
+}
+
+static void a_line_that_is_torn_is_made_whole_when_there_is_room(void)
+{
+    struct line_file *file = open_file(1024);
+    file_bytes_max(10);
+    line_file_put(file, STR("one"));
+    line_file_put(file, STR("twotwo"));
+    await(file, 1, 0);
+    file_bytes_max(RLIM_INFINITY);
+    await(file, 2, 0);
+    line_file_close(file);
+    expect_text(path, "one\ntwotwo\n");
+    CU_ASSERT_EQUAL(unlink(path), 0);
+}
+
 static void an_end_on_a_full_disk_is_an_end(void)
 {
     CU_ASSERT_EQUAL(symlink("/dev/full", path), 0);
@@ -149,6 +194,8 @@ static const struct test tests[] = {
     TEST(lines_are_appended_in_order_and_only_the_owner_may_read_them),
     TEST(a_file_that_was_renamed_is_left_where_it_is),
     TEST(a_full_disk_loses_what_finds_no_room_and_nothing_else),
+    TEST(a_line_that_is_torn_is_not_continued_in_another_file),
+    TEST(a_line_that_is_torn_is_made_whole_when_there_is_room),
     TEST(an_end_on_a_full_disk_is_an_end),
     TEST(what_cannot_be_opened_is_told_with_its_path),
 };
@@ -156,6 +203,7 @@ static const struct test tests[] = {
 int main(int argc, char **argv)
 {
     CHECK(mkdtemp(folder) != NULL);
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     (void)snprintf(path, sizeof path, "%s/lines", folder);
     (void)snprintf(renamed, sizeof renamed, "%s/renamed", folder);
     int code = run_tests("line_file", tests, COUNT_OF(tests), argc, argv);
