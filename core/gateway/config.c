@@ -14,9 +14,9 @@
 
 #define MEMORY_BUDGET_MIN (MIB)
 
-static const char *const section_names[] = {"server",   "auth",      "upstreams",
-                                            "models",   "sandboxes", "searches",
-                                            "sessions", "loop",      "interceptors"};
+static const char *const section_names[] = {"server",       "auth",      "upstreams", "models",
+                                            "sandboxes",    "searches",  "sessions",  "loop",
+                                            "interceptors", "accounting"};
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
@@ -234,7 +234,7 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
             conf_problem(
                 problems, root->keys[i],
                 "unknown section '%s'; there are server, auth, upstreams, models, sandboxes, "
-                "searches, sessions, loop, interceptors",
+                "searches, sessions, loop, interceptors, accounting",
                 name);
         }
     }
@@ -332,6 +332,7 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
                   problems);
+        accounting_read_config(path, root, &config->accounting, arena, problems);
         config_read_plugins(config, root, problems);
     }
     if (problems->count > 0) {
@@ -409,6 +410,7 @@ static const struct config_section own_sections[] = {
     {"auth", "Who may use it.", auth_options, NULL},
     {"sessions", "How long containers live, and how many there may be.", sessions_options, NULL},
     {"loop", "What one request with tools of ours may use.", loop_options, NULL},
+    {"accounting", "What requests used, for whoever settles accounts.", accounting_options, NULL},
 };
 
 static void put_section(const struct config_section *section, const char *before, struct buf *out)

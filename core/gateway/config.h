@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/accounting.h"
 #include "gateway/circuit.h"
 #include "gateway/settings.h"
 #include "http/forwarded.h"
@@ -120,6 +121,7 @@ struct config {
     struct settings *settings; /* that the start reads; a reference */
     struct sessions_config sessions;
     struct loop_config loop;
+    struct accounting_config accounting;
     struct sandbox *sandboxes;
     size_t sandboxes_count;
     struct search *searches;

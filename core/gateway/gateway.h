@@ -3,6 +3,7 @@
 #define SANDGATE_GATEWAY_GATEWAY_H
 
 #include "base/error.h"
+#include "gateway/accounting.h"
 #include "gateway/config.h"
 #include "gateway/listen.h"
 #include "loop/worker.h"
@@ -27,7 +28,8 @@ struct gateway {
     size_t loops_count;
     atomic_bool is_draining;
     struct metrics *metrics; /* NULL: nothing is counted */
-    struct listen listen;    /* where it serves */
+    struct accounting accounting;
+    struct listen listen; /* where it serves */
 };
 
 /* serve.c: serving, from the configuration to the exit code. */

@@ -235,6 +235,7 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     struct sg_sink passing = {pass_event, &sink};
     int64_t began_us = clock_us();
     rc = lease_run(r->lease, &run, &passing, &r->runs, err);
+    r->code_runs += r->runs - runs_before;
     if (r->runs != runs_before || !gave_up(rc)) {
         count_run(r, rc, sink.has_raised, clock_us() - began_us);
     }

@@ -338,6 +338,7 @@ static void life_free(struct life *life)
     records_free(gateway->responses);
     records_free(gateway->relayed);
     search_state_free(gateway->searches);
+    accounting_close(&gateway->accounting);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

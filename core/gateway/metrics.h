@@ -107,6 +107,10 @@ struct metrics_now { /* what is read at the moment, from others */
     uint64_t cpu_us, resident_bytes;
 };
 
+/* Pieces of that form, for others who have numbers of their own: label="value", escaped; and what a family is. */
+void metrics_put_label(struct buf *out, const char *label, const char *value);
+void metrics_put_head(struct buf *out, const char *name, const char *help, const char *type);
+
 /* The text form of Prometheus, version 0.0.4. Any thread. */
 void metrics_put(struct metrics *, const struct metrics_now *, struct buf *out);
 

@@ -116,6 +116,7 @@ int metrics_answer(struct request *r, struct sg_error *err)
     registry_stats(gateway->registry, &now.registry);
     tls_now(gateway, &now);
     metrics_put(gateway->metrics, &now, &out);
+    accounting_put_metrics(&gateway->accounting, &out);
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);
     fields[count++] = (struct http_answer_field){STR("content-type"),

@@ -29,6 +29,7 @@ static struct request *request_begin(struct gateway *gateway, struct http_exchan
     memcpy(r->id, "req_", 4);
     random_id(r->id + 4);
     r->began_us = clock_us();
+    r->relayed_usage = SURFACE_USAGE_NONE;
     r->deadline = deadline_in(gateway->config->server.request_timeout_ms);
     return r;
 }
@@ -258,11 +259,13 @@ static void request_log(struct request *r, int64_t us)
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
+    r->container_us = r->lease != NULL ? clock_us() - r->leased_us : 0;
     lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;
     request_log(r, us);
     request_count(r, us);
+    accounting_request(r, us);
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);
     }

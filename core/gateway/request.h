@@ -124,7 +124,10 @@ struct request {
         [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
     bool container_is_new;    /* the container is still to be made, under that id */
     unsigned turns, calls_run;
-    unsigned tries;     /* of the upstream's call that is being made */
+    unsigned tries;                     /* of the upstream's call that is being made */
+    unsigned code_runs;                 /* runs of code that were begun */
+    int64_t leased_us, container_us;    /* since when it has its container; how long it had it */
+    struct surface_usage relayed_usage; /* of an answer that was relayed */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
     unsigned searches;  /* that were allowed, cached ones too */

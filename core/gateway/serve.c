@@ -77,7 +77,8 @@ static bool start_serving(struct life *life)
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
     gateway->searches = search_state_new();
-    if (keeper_new(gateway, &gateway->keeper, &err) != 0 ||
+    if (accounting_open(&gateway->accounting, &gateway->config->accounting, &err) != 0 ||
+        keeper_new(gateway, &gateway->keeper, &err) != 0 ||
         gateway_make_registry(gateway, &err) != 0 || make_server(gateway, &err) != 0) {
         life_fail(life, "start_failed", &err);
         return false;
@@ -158,6 +159,7 @@ static void reload(struct life *life)
     (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)clock_us()); /* fits */
     service_notify(state);
+    accounting_reopen(&life->gateway.accounting);
     gateway_reload(&life->gateway);
     service_notify("READY=1");
 }

@@ -128,7 +128,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one("auth: { mode: none }\n", r"there is no upstream: add one under 'upstreams:'")
         self.check_one("auth: { mode: none }\nzebra: 1\nupstreams:\n" + UPSTREAM,
                        r"^F:2:1: unknown section 'zebra'; there are server, auth, upstreams, models, sandboxes, searches, sessions, "
-                       r"loop, interceptors")
+                       r"loop, interceptors, accounting")
 
     def test_names(self):
         for name in ("a b", "ä", "x/y", "a" * 65):
