@@ -38,8 +38,7 @@ struct auth_config {
 struct sessions_config {
     int64_t idle_timeout_ms;
     int64_t per_identity, max_containers, max_containers_total;
-    const char *const
-        *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
+    const char *const *id_from; /* "header:NAME", or what session_id_source_valid() knows */
 };
 
 struct loop_config {

@@ -412,6 +412,7 @@ int loop_serve(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
+    past_note(r);
     turns.calls_max =
         turns.surface->calls_max == NULL ? SIZE_MAX : turns.surface->calls_max(r->talk);
     r->spoke_ms = clock_ms();

@@ -97,6 +97,7 @@ struct request {
     struct held_record *held_records;
     bool has_resumed;        /* the container of the answer that it continues was taken over */
     bool has_lost_container; /* … or has gone, as one that its history shows */
+    bool may_have_lost;      /* its session's container is new, its conversation is not */
     struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
@@ -250,6 +251,13 @@ bool container_resume(struct request *, struct str id);
 /* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
+
+/* past.c: of sessions whose container is new */
+struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */
+/* Notes at a session's first request whether something may have run in it before. */
+void past_note(const struct request *);
+/* Something is about to run in the session's container; may something have run before that nobody knows of? */
+bool past_take(const struct request *);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);

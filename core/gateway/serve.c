@@ -45,6 +45,7 @@ static bool start_serving(struct life *life)
     records.identity_bytes = LIMIT_RESPONSES_IDENTITY_BYTES;
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
+    gateway->pasts = pasts_new();
     gateway->searches = search_state_new();
     gateway->listen.loops = gateway->loops;
     gateway->listen.loops_count = gateway->loops_count;

@@ -1,0 +1,215 @@
+"""Conversations of ten turns as Open WebUI, LibreChat, Codex and Claude Code have them (fronts.py), with nothing going wrong, and
+with what goes wrong in a working day in their midst: the container's time is over, it made room for another, the model server
+is busy, a limit of the key is reached, the gateway is started again. A conversation keeps its variables or its model is told,
+in the documented words, that they are gone; nothing of another conversation or user is seen; requests beside the conversation
+make no sandbox; and there are never more sandboxes than the configuration says."""
+import contextlib
+import functools
+import threading
+
+from client import get
+from fronts import FRONTS, NEW, REPLACED, SLOW, Conversation, Model, Refused
+from harness import E2E, Journal, in_parallel, main, poll
+
+ID_FROM = ["header:x-openwebui-chat-id", "header:x-conversation-id", "header:x-claude-code-session-id", "prompt_cache_key",
+           "metadata.user_id", "metadata.session_id"]
+KEY = {front.name: f"key-of-{front.name}" for front in FRONTS}
+SET = 4  # so many steps set x and y; what goes wrong, goes wrong behind them
+
+
+def with_each_front(**options):
+    """Runs a test with a gateway and a conversation for each front end, one after the other."""
+    def decorate(test):
+        @functools.wraps(test)
+        def one_by_one(self):
+            for front in FRONTS:
+                with self.subTest(front=front.name):
+                    test(self, self.chat(front, self.open(**options)))
+        return one_by_one
+    return decorate
+
+
+class Fronts(E2E):
+    def open(self, sessions=None, limits=None, sandbox=None, **sections):
+        """A gateway for all four, whose configuration outlives it."""
+        self.model = Model()
+        self.up = self.upstream(forever=self.model)
+        self.journal = Journal(self.path("sandbox.journal"))
+        keys = [{"name": front.name, "key": KEY[front.name], **(limits or {}),
+                 **({"user_from": f"header:{front.user_header.lower()}"} if front.speaks_for_users else {})} for front in FRONTS]
+        self.config = {
+            "auth": {"keys": keys},
+            "upstreams": [{"name": "up", "base_url": self.up.url + "/v1", "models": ["mock"], "other_tools": "drop"}],
+            "sandboxes": [{"name": "box", "plugin": "mock", "journal": str(self.journal.path),
+                           "rules": [{"when": SLOW, "delay": "30s"}], **(sandbox or {})}],
+            "sessions": {"id_from": ID_FROM, **(sessions or {})},
+            "interceptors": [{"plugin": "code_interpreter", "sandbox": "box", "offer": "always"}], **sections}
+        return self.begin()
+
+    def begin(self):
+        return self.gateway(self.config, journals=[self.journal], upstream_ports=[self.up.port])
+
+    def chat(self, front, gateway, number=1000, user="ann", chat="c1"):
+        return Conversation(front, gateway, KEY[front.name], user, chat, number)
+
+
+    def play(self, talk, steps):
+        for step in steps:
+            told = talk.step(step)
+            self.assertEqual(told, talk.wanted(step), step)
+
+    @contextlib.contextmanager
+    def held(self, talk):
+        """A request of the conversation that the model answers when it is told to."""
+        gate, arrived = threading.Event(), threading.Event()
+        self.addCleanup(gate.set)
+        answer, self.up.forever = self.up.forever, lambda connection: (arrived.set(), gate.wait(60), self.model(connection))[2]
+        asking = threading.Thread(target=lambda: talk.ask("Thanks."))
+        asking.start()
+        self.assertTrue(arrived.wait(60))
+        self.up.forever = answer
+
+        def release():
+            gate.set()
+            asking.join()
+        yield release
+        release()
+
+    def sessions(self, talk):
+        headers = {talk.front.user_header: talk.words["user"]} if talk.front.speaks_for_users else {}
+        return [s["id"] for s in get(talk.gateway, "/v1/sessions", key=talk.key, headers=headers).json["data"]]
+
+    @with_each_front()
+    def test_ten_turns_keep_their_variables_in_one_sandbox(self, talk):
+        self.assertEqual(len(talk.front.turns), 10)
+        self.play(talk, talk.front.turns)
+        self.assertEqual(len(self.journal.of("create")), 1, self.journal.lines())
+        self.assertEqual(len(self.sessions(talk)), 1)
+        self.assertIn(talk.words["chat"], self.sessions(talk)[0])
+        self.assertNotIn("sandbox", " ".join(talk.answers), "nothing was lost, and nothing is said to be")
+
+    def play_on(self, talk):
+        """The rest of a conversation whose variables are there."""
+        self.play(talk, talk.front.turns[SET:])
+
+    def after_a_loss(self, talk, note):
+        """The model is told of the loss before anything else, once; what it sets anew is kept, and the conversation goes on."""
+        told = talk.run("print(x)")
+        self.assertTrue(told.startswith(f"{note}\n"), told)
+        self.assertIn("[exception] NameError: name 'x' is not defined", told)
+        self.assertEqual(talk.run(f"x = {talk.words['x']}; y = x * 2"), "[no output]")
+        self.play_on(talk)
+
+    @with_each_front()
+    def test_requests_beside_the_conversation_make_no_sandbox(self, talk):
+        talk.ask(f"Hello, this is {talk.tag}.")
+        for name in talk.front.side:
+            talk.side(name)
+        self.assertEqual(self.journal.lines(), [])
+        self.assertEqual(self.sessions(talk), [])
+
+    @with_each_front(sessions={"idle_timeout": "1s"})
+    def test_a_sandbox_whose_time_is_over_is_told_of(self, talk):
+        talk.run("x = 1; y = 2")
+        self.journal.wait("destroy")
+        told = talk.run("z = 3")
+        self.assertEqual(told, f"{REPLACED}\n[no output]", "also where nothing is missed yet")
+
+    @with_each_front(sessions={"per_identity": 1})
+    def test_a_sandbox_that_made_room_for_another_chat_is_told_of(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        other = self.chat(talk.front, talk.gateway, 5000, chat="c2")
+        self.assertEqual(other.run("x = 7; print(x)"), "7")
+        self.after_a_loss(talk, REPLACED)
+        self.assertLessEqual(max(self.journal.live()), 1)
+
+    @with_each_front(sandbox={"rules": [{"when": "will_die", "fault": "die"}, {"when": SLOW, "delay": "30s"}]})
+    def test_a_sandbox_that_dies_is_told_of(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        self.assertIn("[sandbox failed]", talk.run("will_die"))
+        self.after_a_loss(talk, REPLACED)
+
+    @with_each_front()
+    def test_after_a_restart_the_model_is_told_that_variables_are_gone(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        talk.gateway.stop()
+        talk.gateway = self.begin()
+        self.after_a_loss(talk, NEW)
+        self.assertEqual(len(self.journal.of("create")), 2)
+
+    @with_each_front()
+    def test_a_copy_of_a_conversation_begins_with_a_new_sandbox_and_is_told(self, talk):
+        """A fork, a clone: the history of one conversation under the id of another."""
+        self.play(talk, talk.front.turns[:SET])
+        copy = self.chat(talk.front, talk.gateway, chat="c2")
+        copy.rounds = list(talk.rounds)
+        self.after_a_loss(copy, NEW)
+        self.play_on(talk)
+
+    @with_each_front()
+    def test_a_busy_model_costs_no_variables(self, talk):
+        """429 with a time that the gateway does not wait: the front end shows it, and the user asks again."""
+        self.play(talk, talk.front.turns[:SET])
+        self.model.refuse(talk.tag)
+        with self.assertRaises(Refused) as refused:
+            talk.run("print(x)")
+        told = refused.exception.told
+        self.assertEqual((told.status, told.reply.get("retry-after")), (429, "30"))
+        self.play_on(talk)
+        self.assertEqual(len(self.journal.of("create")), 1)
+
+    @with_each_front()
+    def test_a_model_that_is_busy_for_a_moment_is_asked_again_and_nobody_notices(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        self.model.refuse(talk.tag, retry_after="0")
+        self.play_on(talk)
+        self.assertEqual(len(talk.gateway.events("upstream_retry")), 1)
+
+    @with_each_front()
+    def test_a_model_that_is_busy_behind_a_run_costs_no_variables_and_runs_nothing_twice(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        runs = len(self.journal.of("run"))
+        self.model.refuse(talk.tag, behind_a_run=True)
+        with self.assertRaises(Refused) as refused:
+            talk.run("y = y + 0")
+        self.assertIn("busy", refused.exception.told.error)
+        self.assertEqual(len(self.journal.of("run")), runs + 1)
+        self.play_on(talk)
+
+    @with_each_front(limits={"in_flight": 1})
+    def test_a_limit_of_the_key_costs_no_variables(self, talk):
+        """The user's second window asks while the first is being answered: 429, and once more when that has ended."""
+        self.play(talk, talk.front.turns[:SET])
+        other = self.chat(talk.front, talk.gateway, 5000, chat="c2")
+        with self.held(talk) as release:
+            with self.assertRaises(Refused) as refused:
+                other.run("x = 8; print(x)")
+            self.assertEqual((refused.exception.told.status, refused.exception.told.reply.get("retry-after")), (429, "1"))
+            release()
+        self.assertEqual(other.run("x = 8; print(x)"), "8")
+        self.play_on(talk)
+
+    @with_each_front()
+    def test_chats_and_users_see_nothing_of_each_other(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        beside = [self.chat(talk.front, talk.gateway, 5000, chat="c2")]
+        if talk.front.speaks_for_users:  # else each has a key of their own
+            beside.append(self.chat(talk.front, talk.gateway, 6000, user="bob"))
+        for other in beside:
+            self.assertRegex(other.run("print(x)"), r"^Traceback[^[]*\[exception\] NameError: name 'x' is not defined$")
+            self.play(other, talk.front.turns)
+        self.play_on(talk)
+        self.assertEqual(len(self.journal.of("create")), 1 + len(beside))
+
+    def test_one_id_under_every_key_is_a_conversation_of_each(self):
+        """The id of a chat is worth nothing to whoever has another key, whatever field carries it."""
+        gateway = self.open()
+        talks = [self.chat(front, gateway, 1000 * i, chat="the-same") for i, front in enumerate(FRONTS, 1)]
+        for talk in talks:
+            talk.run(f"x = {talk.words['x']}")
+        self.assertEqual([talk.run("print(x)") for talk in talks], ["1000", "2000", "3000", "4000"])
+        self.assertEqual(len(self.journal.of("create")), len(FRONTS))
+
+
+if __name__ == "__main__":
+    main()
