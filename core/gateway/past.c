@@ -80,17 +80,22 @@ void past_note(const struct request *r)
     }
 }
 
-bool past_take(const struct request *r)
+bool past_may_have_run(const struct request *r)
+{
+    bool may_have_run = false;
+    if (r->session_id.len > 0 && !past_find(r, &may_have_run)) {
+        may_have_run = has_past(r); /* it was forgotten meanwhile */
+    }
+    return may_have_run;
+}
+
+void past_leave(const struct request *r)
 {
     bool may_have_run;
-    if (r->session_id.len == 0) {
-        return false;
+    if (r->lease != NULL && r->session_id.len > 0 && !lease_is_unused(r->lease) &&
+        !(past_find(r, &may_have_run) && may_have_run)) {
+        past_keep(r, perhaps);
     }
-    if (!past_find(r, &may_have_run)) {
-        may_have_run = has_past(r);
-    }
-    past_keep(r, perhaps);
-    return may_have_run;
 }
 
 struct records *pasts_new(void)

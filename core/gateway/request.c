@@ -211,6 +211,7 @@ static void request_log(struct request *r, int64_t us)
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
+    past_leave(r);
     lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;

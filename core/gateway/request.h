@@ -258,8 +258,10 @@ void container_await_client(struct request *);
 struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */
 /* Notes at a session's first request whether something may have run in it before. */
 void past_note(const struct request *);
-/* Something is about to run in the session's container; may something have run before that nobody knows of? */
-bool past_take(const struct request *);
+/* May something have run in the session, as far as is known? Not while its first runs are under way. */
+bool past_may_have_run(const struct request *);
+/* Before the lease goes: something has run. */
+void past_leave(const struct request *);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);
