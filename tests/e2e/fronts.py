@@ -243,7 +243,18 @@ class Conversation:
         return self.result(self.answer_call(told, filled(step["result"], self.words)))
 
     def step(self, step):
-        """Does it; what the model was told of results, if it was."""
+        """Does it, and what the front end does beside it; what the model was told of results, if it was."""
+        rounds = list(self.rounds)
+        try:
+            told = self.main_step(step)
+        except Refused:
+            self.rounds = rounds  # the front end shows the error, and its user tries again
+            raise
+        for name in step.get("sides", []):
+            self.side(name)
+        return told
+
+    def main_step(self, step):
         told = None
         if "edit" in step:
             del self.rounds[step["edit"] - 1:]
@@ -258,8 +269,6 @@ class Conversation:
             self.leave()
         else:
             told = self.call(step)
-        for name in step.get("sides", []):
-            self.side(name)
         return told
 
     def wanted(self, step):

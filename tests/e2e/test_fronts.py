@@ -3,13 +3,15 @@ with what goes wrong in a working day in their midst: the container's time is ov
 is busy, a limit of the key is reached, the gateway is started again. A conversation keeps its variables or its model is told,
 in the documented words, that they are gone; nothing of another conversation or user is seen; requests beside the conversation
 make no sandbox; and there are never more sandboxes than the configuration says."""
+import collections
 import contextlib
 import functools
+import re
 import threading
 
 from client import get
 from fronts import FRONTS, NEW, REPLACED, SLOW, Conversation, Model, Refused
-from harness import E2E, Journal, in_parallel, main, poll
+from harness import E2E, ROOT, Journal, in_parallel, main, poll
 
 ID_FROM = ["header:x-openwebui-chat-id", "header:x-conversation-id", "header:x-claude-code-session-id", "prompt_cache_key",
            "metadata.user_id", "metadata.session_id"]
@@ -29,7 +31,7 @@ def with_each_front(**options):
     return decorate
 
 
-class Fronts(E2E):
+class Stage(E2E):
     def open(self, sessions=None, limits=None, sandbox=None, **sections):
         """A gateway for all four, whose configuration outlives it."""
         self.model = Model()
@@ -79,6 +81,8 @@ class Fronts(E2E):
         headers = {talk.front.user_header: talk.words["user"]} if talk.front.speaks_for_users else {}
         return [s["id"] for s in get(talk.gateway, "/v1/sessions", key=talk.key, headers=headers).json["data"]]
 
+
+class Fronts(Stage):
     @with_each_front()
     def test_ten_turns_keep_their_variables_in_one_sandbox(self, talk):
         self.assertEqual(len(talk.front.turns), 10)
@@ -211,6 +215,130 @@ class Fronts(E2E):
             talk.run(f"x = {talk.words['x']}")
         self.assertEqual([talk.run("print(x)") for talk in talks], ["1000", "2000", "3000", "4000"])
         self.assertEqual(len(self.journal.of("create")), len(FRONTS))
+
+
+class Restless:
+    """A conversation whose user tries again where the front end shows an error, and whose model sets variables anew where it is
+    told that they are gone."""
+
+    def __init__(self, case, talk):
+        self.case, self.talk, self.losses = case, talk, 0
+        numbers = re.escape(talk.words["x"]), re.escape(talk.words["x1"])
+        self.own = re.compile(rf"\b({'|'.join(numbers)})\b")
+
+    def stubborn(self, act):
+        """Does it until it is not refused; only limits and what the model server fails with may refuse it."""
+        def once():
+            try:
+                return [act()]
+            except Refused as refused:
+                told = refused.told
+                self.case.assertTrue(told.status in (429, 424) or "busy" in (told.error or ""), refused)
+                return None
+        return poll(once, "an answer that is none of 429")[0]
+
+    def play(self, steps):
+        for step in steps:
+            self.play_step(step)
+            for name in step.get("sides", []):
+                self.stubborn(lambda name=name: self.talk.side(name))
+
+    def play_step(self, step):
+        alone, wanted = {**step, "sides": []}, self.talk.wanted(step)
+        while (told := self.stubborn(lambda: self.talk.step(alone))) != wanted:
+            self.case.assertRegex(told, "^(" + "|".join(re.escape(note) for note in (REPLACED, NEW)) + ")\n", step)
+            self.check_own(told)
+            self.losses += 1
+            self.case.assertLess(self.losses, 50, "sandboxes go faster than anybody can use them")
+            alone = {key: value for key, value in step.items() if key not in ("edit", "sides")}  # that is done
+            if "again" in alone or "edit" in step:
+                alone = {"again": alone.get("again", alone.get("run"))}
+            self.check_own(self.stubborn(lambda: self.talk.run("x = {x}; y = x * 2; z = y + 1".format(**self.talk.words))))
+
+    def check_own(self, told):
+        """No number of another conversation's."""
+        self.case.assertEqual(re.findall(r"\b\d{4,}\b", self.own.sub("", told)), [], told)
+
+
+class ManyAtOnce(Stage):
+    """Forty conversations side by side, ten of each front end, of five users each where it has users."""
+
+    TOTAL, OF_A_KEY = 24, 8
+
+    def most(self, gateway):
+        """The most sandboxes that a key had at a time, as the log has it."""
+        now, most = collections.Counter(), 0
+        for event in gateway.events():
+            if event.get("event") in ("container_created", "container_deleted"):
+                now[event["identity"]] += 1 if event["event"] == "container_created" else -1
+                most = max(most, now[event["identity"]])
+        return most
+
+    def test_forty_conversations_while_everything_goes_wrong(self):
+        gateway = self.open(sessions={"max_containers_total": self.TOTAL},
+                            limits={"in_flight": 8, "max_containers": self.OF_A_KEY, "per_identity": self.OF_A_KEY})
+        talks = [self.chat(front, gateway, 10000 + 1000 * i + 100 * k, f"user-{i % 5}", f"chat-{i}")
+                 for k, front in enumerate(FRONTS) for i in range(10)]
+        for talk in talks[::3]:
+            self.model.refuse(talk.tag, behind_a_run=True)
+        for talk in talks[1::3]:
+            self.model.refuse(talk.tag, times=2)
+        restless = [Restless(self, talk) for talk in talks]
+        in_parallel(len(talks), lambda i: restless[i].play(talks[i].front.turns[:SET]))
+        gateway.stop()
+        after = self.begin()
+        for talk in talks:
+            talk.gateway = after
+        in_parallel(len(talks), lambda i: restless[i].play(talks[i].front.turns[SET:]))
+        self.assertGreaterEqual(sum(one.losses for one in restless), len(talks), "each of them has lost its sandbox at the restart")
+        self.assertLessEqual(max(self.journal.live()), self.TOTAL)
+        for one in (gateway, after):
+            self.assertLessEqual(self.most(one), self.OF_A_KEY)
+        self.assertEqual([one[1] for one in self.model.refusals], [0] * len(self.model.refusals), "all of it went wrong")
+
+
+class Examples(E2E):
+    """The files for both sides, in examples/ and docs/front-ends.md."""
+
+    FILES = ROOT / "examples" / "front-ends"
+
+    @staticmethod
+    def listed(text):
+        """The places of the conversation's id that a text lists."""
+        return re.split(r",\s+", re.search(r"id_from: \[([^]]*)\]", text)[1])
+
+    def settings(self, name):
+        """NAME=value and name: value of a file, quotes off."""
+        lines = re.findall(r'^(?:export |\s*)([A-Za-z_-]+)\s*(?:=|:)\s*"?([^"\n]+?)"?$', (self.FILES / name).read_text(), re.M)
+        return dict(lines)
+
+    def test_documentation_and_examples_list_the_same_places(self):
+        for name in ("docs/front-ends.md", "examples/team.yaml"):
+            self.assertEqual(self.listed((ROOT / name).read_text()), ID_FROM, name)
+
+    def test_every_front_end_is_told_the_address_and_what_the_gateway_wants(self):
+        webui, librechat = self.settings("open-webui.env"), self.settings("librechat.yaml")
+        codex, claude = self.settings("codex.toml"), self.settings("claude-code.sh")
+        self.assertEqual(webui["ENABLE_FORWARD_USER_INFO_HEADERS"], "true")
+        self.assertEqual([librechat[name] for name in ("x-user-id", "x-conversation-id")],
+                         ["{{LIBRECHAT_USER_ID}}", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
+        self.assertEqual((codex["wire_api"], codex["env_key"]), ("responses", "SANDGATE_KEY"))
+        base = "http://127.0.0.1:4000"
+        self.assertEqual([webui["OPENAI_API_BASE_URL"], librechat["baseURL"], codex["base_url"], claude["ANTHROPIC_BASE_URL"]],
+                         [f"{base}/v1", f"{base}/v1", f"{base}/v1", base])
+
+    def test_the_example_gateway_keeps_a_session_for_each_of_them(self):
+        text = (ROOT / "examples" / "team.yaml").read_text()
+        gateway = self.gateway(text.replace("keys.yaml        #", f"{ROOT / 'examples' / 'keys.yaml'} #"))
+        key = {"open_webui": self.settings("open-webui.env")["OPENAI_API_KEY"],
+               "librechat": self.settings("librechat.yaml")["apiKey"],
+               "codex": "key-of-alice", "claude_code": self.settings("claude-code.sh")["ANTHROPIC_AUTH_TOKEN"]}
+        asked = "Run this Python code and tell me the result: "
+        for front in FRONTS:
+            talk = Conversation(front, gateway, key[front.name], "ann", f"chat-of-{front.name}", 7)
+            talk.ask(asked + "x = 7")
+            self.assertEqual(talk.ask(asked + "print(x * 6)").texts[-1].split(), "The result is: 42".split())
+        gateway.fds_before += 64  # sessions keep their containers
 
 
 if __name__ == "__main__":
