@@ -221,8 +221,9 @@ class Restless:
     """A conversation whose user tries again where the front end shows an error, and whose model sets variables anew where it is
     told that they are gone."""
 
-    def __init__(self, case, talk):
-        self.case, self.talk, self.losses = case, talk, 0
+    def __init__(self, case, talk, busy):
+        """`busy`: how many of its front end's conversations are in a step at a time; the users of the others are reading."""
+        self.case, self.talk, self.busy, self.losses = case, talk, busy, 0
         numbers = re.escape(talk.words["x"]), re.escape(talk.words["x1"])
         self.own = re.compile(rf"\b({'|'.join(numbers)})\b")
 
@@ -239,17 +240,18 @@ class Restless:
 
     def play(self, steps):
         for step in steps:
-            self.play_step(step)
-            for name in step.get("sides", []):
-                self.stubborn(lambda name=name: self.talk.side(name))
+            with self.busy:
+                self.play_step(step)
+                for name in step.get("sides", []):
+                    self.stubborn(lambda name=name: self.talk.side(name))
 
     def play_step(self, step):
         alone, wanted = {**step, "sides": []}, self.talk.wanted(step)
         while (told := self.stubborn(lambda: self.talk.step(alone))) != wanted:
-            self.case.assertRegex(told, "^(" + "|".join(re.escape(note) for note in (REPLACED, NEW)) + ")\n", step)
+            self.case.assertRegex(told, "^(\\[stderr\\]\n)?(" + "|".join(re.escape(note) for note in (REPLACED, NEW)) + ")\n", step)
             self.check_own(told)
             self.losses += 1
-            self.case.assertLess(self.losses, 50, "sandboxes go faster than anybody can use them")
+            self.case.assertLess(self.losses, 30, "at most one in a step, but for a machine that stands still")
             alone = {key: value for key, value in step.items() if key not in ("edit", "sides")}  # that is done
             if "again" in alone or "edit" in step:
                 alone = {"again": alone.get("again", alone.get("run"))}
@@ -275,15 +277,16 @@ class ManyAtOnce(Stage):
         return most
 
     def test_forty_conversations_while_everything_goes_wrong(self):
-        gateway = self.open(sessions={"max_containers_total": self.TOTAL},
-                            limits={"in_flight": 8, "max_containers": self.OF_A_KEY, "per_identity": self.OF_A_KEY})
+        gateway = self.open(sessions={"max_containers_total": self.TOTAL, "idle_timeout": "3s"},
+                            limits={"in_flight": 4, "max_containers": self.OF_A_KEY, "per_identity": self.OF_A_KEY})
         talks = [self.chat(front, gateway, 10000 + 1000 * i + 100 * k, f"user-{i % 5}", f"chat-{i}")
                  for k, front in enumerate(FRONTS) for i in range(10)]
         for talk in talks[::3]:
             self.model.refuse(talk.tag, behind_a_run=True)
         for talk in talks[1::3]:
             self.model.refuse(talk.tag, times=2)
-        restless = [Restless(self, talk) for talk in talks]
+        busy = {front.name: threading.Semaphore(5) for front in FRONTS}
+        restless = [Restless(self, talk, busy[talk.front.name]) for talk in talks]
         in_parallel(len(talks), lambda i: restless[i].play(talks[i].front.turns[:SET]))
         gateway.stop()
         after = self.begin()
