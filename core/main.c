@@ -47,12 +47,12 @@ static int run_version(const struct command_line *line)
 
 static const struct command commands[] = {
     {"serve",
-     "usage: sandgate serve [--config FILE] [--listen ADDRESS:PORT]\n"
+     "usage: sandgate serve [--config FILE] [--listen ADDRESS]\n"
      "\n"
      "Serves until SIGTERM or SIGINT; then finishes what is in progress and deletes all "
      "containers.\n"
      "  --config FILE   default config.yaml\n"
-     "  --listen A:P    instead of server.listen\n",
+     "  --listen ADDRESS instead of server.listen, one of its entries\n",
      command_serve, "cl", ARGUMENT_NONE},
     {"check",
      "usage: sandgate check [--config FILE]\n"

@@ -23,7 +23,6 @@
 #define LIMIT_TOOLS 1024                   /* tool entries of a request that we read */
 #define LIMIT_CALLS_PER_TURN 8             /* tool calls of ours run in one turn */
 #define LIMIT_SAME_RESULTS 3 /* of one call: that many times the same is over a limit */
-#define LIMIT_TURN_TRIES 2   /* of an upstream turn that fails before it has said anything */
 #define LIMIT_RESULT_CUT_BYTES \
     (2 * KIB) /* of a result, where the upstream finds the context too long */
 #define LIMIT_RECORD_BYTES (1 * MIB)            /* what is remembered of one answer */

@@ -152,7 +152,13 @@ static bool host_is_known(struct request *r, struct str host)
             return true;
         }
     }
-    return str_eq_nocase(name, str_of(r->gateway->listen_host));
+    const struct listen *listen = &r->gateway->listen;
+    for (size_t i = 0; i < listen->count; i++) {
+        if (str_eq_nocase(name, str_of(listen->hosts[i]))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A page of another place fetches, as an image for one, or links to here. Browsers say so where they send no Origin. What

@@ -7,10 +7,11 @@
 /* What is read again, and takes effect. */
 static bool is_reread(const char *name)
 {
-    return strcmp(name, "auth.keys") == 0 || strcmp(name, "auth.keys_file") == 0;
+    return strcmp(name, "auth.keys") == 0 || strcmp(name, "auth.keys_file") == 0 ||
+           strcmp(name, "upstreams") == 0;
 }
 
-static void note(struct changes *changes, const char *name, const struct conf_node *at)
+void changes_note(struct changes *changes, const char *name, const struct conf_node *at)
 {
     if (changes->count < CHANGES_MAX) {
         struct change *change = &changes->changes[changes->count];
@@ -44,7 +45,7 @@ static void compare_maps(const char *name, const struct conf_node *before,
             continue;
         }
         if (old == NULL) {
-            note(changes, inner, now->keys[i]);
+            changes_note(changes, inner, now->keys[i]);
         } else {
             compare(inner, old, now->items[i], changes);
         }
@@ -53,7 +54,7 @@ static void compare_maps(const char *name, const struct conf_node *before,
         name_within(name, before->keys[i]->text, inner);
         if (!is_reread(inner) && !conf_is_absent(before->items[i]) &&
             conf_get(now, before->keys[i]->text) == NULL) {
-            note(changes, inner, now);
+            changes_note(changes, inner, now);
         }
     }
 }
@@ -63,7 +64,7 @@ static void compare_lists(const char *name, const struct conf_node *before,
 {
     char inner[CHANGE_NAME_BYTES];
     if (before->count != now->count) {
-        note(changes, name, now);
+        changes_note(changes, name, now);
         return;
     }
     for (size_t i = 0; i < now->count; i++) {
@@ -76,13 +77,13 @@ static void compare(const char *name, const struct conf_node *before, const stru
                     struct changes *changes)
 {
     if (before->type != now->type) {
-        note(changes, name, now);
+        changes_note(changes, name, now);
     } else if (now->type == CONF_MAP) {
         compare_maps(name, before, now, changes);
     } else if (now->type == CONF_LIST) {
         compare_lists(name, before, now, changes);
     } else if (strcmp(before->text, now->text) != 0 || before->quoted != now->quoted) {
-        note(changes, name, now);
+        changes_note(changes, name, now);
     }
 }
 
@@ -90,4 +91,10 @@ void changes_find(const struct conf_node *before, const struct conf_node *now,
                   struct changes *changes)
 {
     compare_maps("", before, now, changes);
+}
+
+void changes_find_in(const char *name, const struct conf_node *before, const struct conf_node *now,
+                     struct changes *changes)
+{
+    compare_maps(name, before, now, changes);
 }

@@ -16,6 +16,13 @@ struct changes { /* all zero: none */
     size_t count;
 };
 
+/* Of two files. What is read again (settings.h) is left out. */
 void changes_find(const struct conf_node *before, const struct conf_node *now, struct changes *);
+
+/* Of two maps that both stand at `name`. */
+void changes_find_in(const char *name, const struct conf_node *before, const struct conf_node *now,
+                     struct changes *);
+/* What stands at `at` needs a restart. */
+void changes_note(struct changes *, const char *name, const struct conf_node *at);
 
 #endif

@@ -76,17 +76,17 @@ bool client_is_believed(const struct request *r)
 
 size_t client_identities(struct request *r, const struct str **ret)
 {
-    const struct config *config = r->gateway->config;
-    struct str *found = arena_get(r->arena, (config->upstreams_count + 1) * sizeof *found);
+    const struct settings *settings = r->settings;
+    struct str *found = arena_get(r->arena, (settings->upstreams_count + 1) * sizeof *found);
     size_t count = 0;
     *ret = found;
     if (!is_passthrough(r)) {
         found[0] = r->identity;
         return 1;
     }
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        if (config->upstreams[i].passthrough) {
-            client_is_at(r, &config->upstreams[i]);
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (settings->upstreams[i].passthrough) {
+            client_is_at(r, &settings->upstreams[i]);
             found[count] = r->identity;
             count += client_is_believed(r);
         }

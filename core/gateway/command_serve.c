@@ -41,7 +41,7 @@ int command_check(const struct command_line *line)
         return 1;
     }
     printf("%s: good: ", line->config);
-    put_count(config->upstreams_count, "upstream", "s", ", ");
+    put_count(config->settings->upstreams_count, "upstream", "s", ", ");
     put_count(config->sandboxes_count, "sandbox", "es", ", ");
     put_count(config->searches_count, "search", "es", ", ");
     put_count(config->interceptors_count, "interceptor", "s", "\n");

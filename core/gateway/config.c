@@ -19,10 +19,12 @@ static const char *const section_names[] = {"server",   "auth",     "upstreams",
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
-     .type = SG_STRING,
+     .type = SG_STRINGS,
      SG_FIELD(struct server_config, listen),
      .def = "127.0.0.1:4000",
-     .help = "Address and port to serve at."},
+     .help = "Where to serve, one or several: ADDRESS:PORT, [IPV6]:PORT, or a Unix socket as "
+             "unix:/PATH or unix:@NAME. A host name stands for all of its addresses; [::] takes "
+             "IPv6 alone."},
     {.name = "plugin_path",
      .type = SG_STRINGS,
      SG_FIELD(struct server_config, plugin_path),
@@ -72,6 +74,11 @@ static const struct sg_option server_options[] = {
      SG_FIELD(struct server_config, metrics_open),
      .def = "false",
      .help = "true: whoever reaches the address may read /metrics, without a key."},
+    {.name = "socket_mode",
+     .type = SG_STRING,
+     SG_FIELD(struct server_config, socket_mode),
+     .def = "0660",
+     .help = "Mode of the files of Unix sockets: who may write to one can connect."},
     {0},
 };
 
@@ -250,7 +257,9 @@ static void read_server(struct config *config, const struct conf_node *root, con
     size_t found = conf_fill(server_options, section, root, NULL, "server", &config->server,
                              config->arena, problems);
     if (listen != NULL) {
-        config->server.listen = listen;
+        const char **only = arena_get(config->arena, 2 * sizeof *only); /* ended by NULL */
+        only[0] = listen;
+        config->server.listen = only;
     }
     if (found == 0) {
         config_check_server(config, section != NULL ? section : root, listen != NULL, problems);
@@ -293,6 +302,9 @@ struct settings *config_read_settings(const struct config *config, struct conf_p
         check_sections(root, problems);
         changes_find(config->root, root, changes);
         auth_read(config->file, root, &auth, settings, problems);
+    }
+    if (root != NULL && auth.mode == config->auth.mode) { /* what they may be depends on it */
+        config_read_upstreams(config, root, settings, problems, changes);
     }
     if (problems->count > 0 || auth.mode != config->auth.mode) {
         settings_unref(settings);

@@ -7,17 +7,20 @@
 #include "base/digest.h"
 #include "conf/conf.h"
 #include "gateway/settings.h"
+#include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
 #include "session/registry.h"
 #include "surface/surface.h"
+
+#include <sys/types.h>
 
 struct changes;
 
 enum auth_mode { AUTH_KEYS, AUTH_NONE, AUTH_PASSTHROUGH };
 
 struct server_config {
-    const char *listen; /* "127.0.0.1:4000", "[::1]:4000", "0.0.0.0:4000" */
+    const char *const *listen; /* "127.0.0.1:4000", "[::1]:4000", "unix:/run/sandgate.sock" */
     const char *const *plugin_path;
     const char *const *origins;
     const char *const *hosts;
@@ -28,6 +31,8 @@ struct server_config {
     const char *memory_budget; /* as written: "25%" or a size … */
     uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
+    const char *socket_mode; /* as written: "0660" … */
+    mode_t socket_mode_bits; /* … and what it comes to */
 };
 
 struct auth_config {
@@ -49,7 +54,7 @@ struct loop_config {
 
 enum other_tools { OTHER_TOOLS_PASS, OTHER_TOOLS_DROP, OTHER_TOOLS_REJECT };
 
-struct upstream { /* one entry of `upstreams:` */
+struct upstream { /* one entry of `upstreams:`, of settings */
     const char *name;
     const char *base_url; /* NULL for a plugin's; without a slash at its end */
     const char *api_key;  /* secret; NULL: none is sent */
@@ -63,7 +68,13 @@ struct upstream { /* one entry of `upstreams:` */
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
-    struct instance *instance; /* of an upstream plugin, or NULL */
+    const struct fetch_way *way;       /* NULL: none of its own */
+    const struct fetch_field *headers; /* of the operator's; the values may be secrets */
+    size_t headers_count;
+    unsigned tries_max;            /* of a call, with the first */
+    struct instance *instance;     /* of an upstream plugin, or NULL */
+    const struct conf_node *entry; /* as it is written */
+    struct upstream_state *state;  /* of its name; once the settings are in force */
 };
 
 struct search { /* one entry of `searches:` */
@@ -96,8 +107,6 @@ struct config {
     struct settings *settings; /* that the start reads; a reference */
     struct sessions_config sessions;
     struct loop_config loop;
-    struct upstream *upstreams;
-    size_t upstreams_count;
     struct sandbox *sandboxes;
     size_t sandboxes_count;
     struct search *searches;
@@ -117,7 +126,7 @@ void config_free(struct config *); /* NULL is fine; instances must be closed */
 
 /* The settings of the file as it is now, for a configuration that is in force. Nothing else of the file is read anew, nor are
  * plugins touched. Problems, and the keys (of `changes`) whose change needs a restart, are told; NULL where there was a
- * problem, or where the change of auth.mode leaves nothing to take. Any thread. */
+ * problem, or where another auth.mode leaves nothing to take. Any thread. */
 struct settings *config_read_settings(const struct config *, struct conf_problems *,
                                       struct changes *);
 
@@ -167,5 +176,9 @@ void config_check_url(const struct upstream *, const struct conf_node *at, struc
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);
+/* `upstreams` again, for a configuration that is in force: plugins stay as they are, and what would change them is among the
+ * changes that need a restart. */
+void config_read_upstreams(const struct config *, const struct conf_node *root, struct settings *,
+                           struct conf_problems *, struct changes *);
 
 #endif

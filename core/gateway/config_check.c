@@ -3,12 +3,14 @@
 #include "gateway/config.h"
 
 #include "base/check.h"
-#include "gateway/gateway.h"
+#include "gateway/listen.h"
 #include "gateway/upstream.h"
 #include "session/control_keys.h"
 
 #include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* As people would write it: without "./" at its start. */
 const char *config_path(const char *file, const char *path, struct arena *arena)
@@ -53,11 +55,25 @@ static void check_forwarded(const struct conf_node *at, const char *name,
 static void check_listen(struct config *config, const struct conf_node *section,
                          struct conf_problems *problems)
 {
-    struct http_server_options ignored = {0};
+    struct listen ignored = {0};
     struct sg_error err = {0};
-    if (gateway_check_listen(config, &ignored, &err) != 0) {
-        conf_problem(problems, conf_at(section, "listen"), "%s", err.message);
+    size_t entry = 0;
+    if (listen_read(config, &ignored, &entry, &err) != 0) {
+        const struct conf_node *at = conf_at(section, "listen");
+        bool is_list = at->type == CONF_LIST && entry < at->count;
+        conf_problem(problems, is_list ? at->items[entry] : at, "%s", err.message);
     }
+}
+
+/* Three digits as chmod(1) has them, and a 0 before: without rights of its owner nobody could connect. */
+static bool read_mode(const char *text, mode_t *ret)
+{
+    text += text[0] == '0';
+    if (strlen(text) != 3 || strspn(text, "01234567") != 3) {
+        return false;
+    }
+    *ret = (mode_t)strtoul(text, NULL, 8);
+    return (*ret & S_IWUSR) != 0;
 }
 
 void config_check_server(struct config *config, const struct conf_node *section,
@@ -82,7 +98,12 @@ void config_check_server(struct config *config, const struct conf_node *section,
     for (const char *const *name = config->server.forward_headers; *name != NULL; name++) {
         check_forwarded(conf_get(section, "forward_headers"), *name, problems);
     }
-    if (!listen_is_given) {
+    if (!read_mode(config->server.socket_mode, &config->server.socket_mode_bits)) {
+        conf_problem(problems, conf_at(section, "socket_mode"),
+                     "server: 'socket_mode' must be a mode such as 0660 that lets its owner write, "
+                     "not '%s'",
+                     config->server.socket_mode);
+    } else if (!listen_is_given) {
         check_listen(config, section, problems);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "gateway/config.h"
-#include "http/server.h"
+#include "gateway/listen.h"
 #include "loop/worker.h"
 
 #include <stdatomic.h>
@@ -13,6 +13,7 @@ struct gateway {
     struct config *config;
     struct settings_place settings; /* those in force */
     struct quotas *quotas;
+    struct upstream_states *upstream_states;
     struct passthrough *passthrough;
     struct registry *registry;
     struct records *records;   /* what chat answers leave for the requests that continue them */
@@ -25,9 +26,8 @@ struct gateway {
     struct loop **loops;
     size_t loops_count;
     atomic_bool is_draining;
-    struct metrics *metrics;           /* NULL: nothing is counted */
-    char listen_host[300];             /* of the address, as a client would write it in Host */
-    struct http_server_options listen; /* the address */
+    struct metrics *metrics; /* NULL: nothing is counted */
+    struct listen listen;    /* where it serves */
 };
 
 /* serve.c: serving, from the configuration to the exit code. */
@@ -37,11 +37,6 @@ int gateway_serve(struct config *);
 void gateway_reload(struct gateway *);
 /* The registry as the configuration wants it, over the gateway's loops. */
 int gateway_make_registry(struct gateway *, struct sg_error *err);
-
-/* listen.c. Checks what serving needs and start-up could refuse: the listen address and authentication. */
-int gateway_check_listen(struct config *, struct http_server_options *ret, struct sg_error *err);
-/* Where to serve: the socket that a service manager handed over, else the configured address. */
-int gateway_choose_listen(struct gateway *, struct sg_error *err);
 
 /* host.c and search.c: what plugins may ask of the gateway. */
 const struct core_services *gateway_services(void);

@@ -20,7 +20,7 @@
 
 enum {
     FIXED_FDS = 64, /* the log, the signals, what libraries and plugins hold */
-    FDS_PER_LOOP = HTTP_SERVER_LOOP_DESCRIPTORS + FETCH_LOOP_DESCRIPTORS,
+
     ROOM_MIN =
         64, /* descriptors for connections and containers, below which serving makes no sense */
     WORKER_QUEUE = 1024,
@@ -294,6 +294,11 @@ static int make_loops(struct life *life, size_t wanted, struct sg_error *err)
     return rc;
 }
 
+static size_t fds_per_loop(const struct life *life)
+{
+    return HTTP_SERVER_LOOP_DESCRIPTORS(life->gateway.listen.count) + FETCH_LOOP_DESCRIPTORS;
+}
+
 static int life_prepare(struct life *life, size_t loops_count, struct sg_error *err)
 {
     life->signal_fd = block_signals();
@@ -302,7 +307,7 @@ static int life_prepare(struct life *life, size_t loops_count, struct sg_error *
     life->has_fetch = rc == 0;
     rc = rc == 0 ? make_loops(life, loops_count, err) : rc;
     if (rc == 0) {
-        size_t fixed = FIXED_FDS + FDS_PER_LOOP * loops_count;
+        size_t fixed = FIXED_FDS + fds_per_loop(life) * loops_count;
         size_t limit = admission_init(fixed);
         if (admission_limit() < ROOM_MIN) {
             return error_set(err, SG_E_CONFIG,

@@ -1,6 +1,7 @@
 /* The limits of the request's key, and of the user that it speaks for: how often, how many at a time, how many runs of tools.
  * A request takes what it needs when it begins, before its body is read; the loop takes a run before each. What the user
  * may is looked at first, so that a user who is over the limit costs the key nothing; what the key may bounds them all. */
+#include "gateway/metrics.h"
 #include "gateway/quota.h"
 #include "gateway/request.h"
 
@@ -19,15 +20,24 @@ static const char *whose(const struct limit_level *level)
     return level->is_user ? "user" : "key";
 }
 
-static int refuse(struct request *r, int64_t wait_us, struct sg_error *err, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static int refuse(struct request *r, int64_t wait_us, struct sg_error *err, const char *format, ...)
+/* What a level of the request's would not let it do. */
+struct refusal {
+    const struct limit_level *level;
+    enum metric_limit limit;
+    int64_t wait_us; /* until it would */
+};
+
+static int refuse(struct request *r, struct refusal refusal, struct sg_error *err,
+                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+static int refuse(struct request *r, struct refusal refusal, struct sg_error *err,
+                  const char *format, ...)
 {
-    long long seconds = (wait_us + SECOND_US - 1) / SECOND_US;
+    long long seconds = (refusal.wait_us + SECOND_US - 1) / SECOND_US;
     va_list arguments;
     va_start(arguments, format);
     int rc = error_vset(err, SG_E_LIMIT, format, arguments);
     va_end(arguments);
+    metrics_limited(r->gateway->metrics, refusal.limit, refusal.level->is_user);
     err->status = 429;
     (void)snprintf(err->reason, sizeof err->reason, "rate_limit_exceeded"); /* fits */
     r->retry_after = str_of(arena_printf(r->arena, "%lld", seconds > 0 ? seconds : 1));
@@ -56,7 +66,7 @@ static int flights_begin(struct request *r, struct sg_error *err)
         struct limit_level *level = &r->levels[i];
         int64_t most = level->limits->in_flight;
         if (most > 0 && !flight_begin(level->quota, most)) {
-            return refuse(r, SECOND_US, err,
+            return refuse(r, (struct refusal){level, METRIC_LIMIT_IN_FLIGHT, SECOND_US}, err,
                           "Too many requests at a time: this %s may have %lld in progress. Try "
                           "again when one of them has ended.",
                           whose(level), (long long)most);
@@ -114,7 +124,8 @@ static int requests_take(struct request *r, struct sg_error *err)
     if (!tokens_take(r, requests_of, requests_limit, &full, states)) {
         int64_t limit = requests_limit(&r->levels[full]);
         rate_note(r, limit, &states[full]);
-        return refuse(r, states[full].wait_us, err,
+        struct refusal refusal = {&r->levels[full], METRIC_LIMIT_REQUESTS, states[full].wait_us};
+        return refuse(r, refusal, err,
                       "Rate limit reached: this %s may make %lld request%s a minute. Try again "
                       "later.",
                       whose(&r->levels[full]), (long long)limit, limit == 1 ? "" : "s");
@@ -165,8 +176,12 @@ static int64_t runs_limit(const struct limit_level *level)
 bool limits_take_run(struct request *r)
 {
     struct bucket_state states[LIMIT_LEVELS_MAX];
-    size_t full;
-    return tokens_take(r, runs_of, runs_limit, &full, states);
+    size_t full = 0;
+    bool is_taken = tokens_take(r, runs_of, runs_limit, &full, states);
+    if (!is_taken) {
+        metrics_limited(r->gateway->metrics, METRIC_LIMIT_RUNS, r->levels[full].is_user);
+    }
+    return is_taken;
 }
 
 int limits_check_runs(struct request *r, struct sg_error *err)
@@ -178,7 +193,8 @@ int limits_check_runs(struct request *r, struct sg_error *err)
             bucket_look(runs_of(&r->levels[i]), limit, clock_us(), &state);
         }
         if (state.wait_us > 0) {
-            return refuse(r, state.wait_us, err,
+            struct refusal refusal = {&r->levels[i], METRIC_LIMIT_RUNS, state.wait_us};
+            return refuse(r, refusal, err,
                           "Rate limit reached: this %s may run %lld tool call%s a minute. Try "
                           "again later, or ask without tools.",
                           whose(&r->levels[i]), (long long)limit, limit == 1 ? "" : "s");

@@ -1,31 +1,113 @@
-/* The address to serve at: read from the configuration or taken over from whoever started the process, and the rule
- * that binds it to authentication. */
-#include "gateway/gateway.h"
+/* The addresses to serve at: read from the configuration or taken over from whoever started the process, and the rule that
+ * binds them to authentication. */
+#include "gateway/listen.h"
 
+#include "base/check.h"
+#include "gateway/config.h"
 #include "gateway/systemd.h"
 
-#include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-static bool address_is_loopback(const struct sockaddr_storage *address)
+static int too_many(struct sg_error *err)
 {
-    if (address->ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
-    }
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
-    return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+    return error_set(err, SG_E_CONFIG,
+                     "server: 'listen' comes to more than %d addresses: leave some out",
+                     HTTP_LISTENERS_MAX);
 }
 
-/* "127.0.0.1:4000", "[::1]:4000", "localhost:4000" */
-static int parse_listen(const char *text, struct http_server_options *ret, struct sg_error *err)
+/* ---- Unix sockets ---- */
+
+/* "unix:/run/sandgate.sock", "unix:@name" */
+static int read_unix(const char *text, mode_t mode, struct listen *ret, struct sg_error *err)
+{
+    const char *path = text + strlen("unix:");
+    size_t len = strlen(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if ((path[0] != '/' && path[0] != '@') || len < 2 || len >= sizeof address.sun_path) {
+        return error_set(err, SG_E_CONFIG,
+                         "server: 'listen' must be unix: and an absolute path, or @ and a name, of "
+                         "at most %zu bytes, not '%s'",
+                         sizeof address.sun_path - 1, text);
+    }
+    if (ret->count == HTTP_LISTENERS_MAX) {
+        return too_many(err);
+    }
+    struct http_listener_options *at = &ret->at[ret->count++];
+    memcpy(address.sun_path, path, len);
+    if (path[0] == '@') {
+        address.sun_path[0] = '\0'; /* an abstract name has no NUL at its end */
+    }
+    memcpy(&at->address, &address, sizeof address);
+    at->address_len =
+        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (path[0] == '/' ? 1 : 0));
+    at->mode = mode;
+    return 0;
+}
+
+/* ---- TCP ---- */
+
+/* Has this machine the address? A name may stand for some that it has not, as where IPv6 is off. */
+static bool is_here(const struct addrinfo *found)
+{
+    struct sockaddr_storage address = {0};
+    memcpy(&address, found->ai_addr, found->ai_addrlen);
+    http_address_set_port(&address, 0);
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_good = fd >= 0 && bind(fd, (const void *)&address, found->ai_addrlen) == 0;
+    bool is_absent = !is_good && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT);
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written that could be lost */
+    }
+    return !is_absent; /* another failure is told where it is bound */
+}
+
+static bool has_address(const struct listen *listen, size_t first, const struct addrinfo *found)
+{
+    for (size_t i = first; i < listen->count; i++) {
+        if (listen->at[i].address_len == found->ai_addrlen &&
+            memcmp(&listen->at[i].address, found->ai_addr, found->ai_addrlen) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All addresses that a name stands for, as far as this machine has them. */
+static int add_found(const struct addrinfo *found, const char *host, struct listen *ret,
+                     struct sg_error *err)
+{
+    size_t first = ret->count;
+    for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+        bool is_left_out = has_address(ret, first, at) || (found->ai_next != NULL && !is_here(at));
+        if (is_left_out) {
+            continue;
+        }
+        if (ret->count == HTTP_LISTENERS_MAX) {
+            return too_many(err);
+        }
+        memcpy(&ret->at[ret->count].address, at->ai_addr, at->ai_addrlen);
+        ret->at[ret->count].address_len = at->ai_addrlen;
+        memcpy(ret->hosts[ret->count], host, strlen(host) + 1);
+        ret->count++;
+    }
+    return ret->count > first ? 0
+                              : error_set(err, SG_E_CONFIG,
+                                          "server: 'listen' names '%s', of whose addresses this "
+                                          "machine has none",
+                                          host);
+}
+
+/* "127.0.0.1:4000", "[::1]:4000", "localhost:4000", ":4000" */
+static int read_tcp(const char *text, struct listen *ret, struct sg_error *err)
 {
     const char *colon = strrchr(text, ':');
-    char host[256] = {0};
+    char host[LISTEN_HOST_BYTES] = {0}, name[LISTEN_HOST_BYTES] = {0};
     size_t len = colon != NULL ? (size_t)(colon - text) : 0;
     bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
     if (colon == NULL || colon[1] == '\0' || len >= sizeof host ||
@@ -36,26 +118,28 @@ static int parse_listen(const char *text, struct http_server_options *ret, struc
                          "'%s'",
                          text);
     }
-    memcpy(host, bracketed ? text + 1 : text, bracketed ? len - 2 : len);
+    memcpy(host, text, len);
+    memcpy(name, bracketed ? text + 1 : text, bracketed ? len - 2 : len);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    int rc = getaddrinfo(host[0] != '\0' ? host : NULL, colon + 1, &hints, &found);
+    int rc = getaddrinfo(name[0] != '\0' ? name : NULL, colon + 1, &hints, &found);
     if (rc != 0) {
         return error_set(err, SG_E_CONFIG, "server: 'listen' address '%s' is not known here: %s",
                          text, gai_strerror(rc));
     }
-    memcpy(&ret->address, found->ai_addr, found->ai_addrlen);
-    ret->address_len = found->ai_addrlen;
+    rc = add_found(found, host, ret, err);
     freeaddrinfo(found);
-    return 0;
+    return rc;
 }
 
+/* ---- rules ---- */
+
 /* An open gateway on an address that others reach is refused. */
-static int check_auth(const struct config *config, const struct http_server_options *listen,
+static int check_auth(const struct config *config, const struct http_listener_options *at,
                       const char *address, struct sg_error *err)
 {
     if (config->auth.mode != AUTH_NONE || config->auth.insecure ||
-        address_is_loopback(&listen->address)) {
+        http_address_is_local(&at->address)) {
         return 0;
     }
     return error_set(err, SG_E_CONFIG,
@@ -64,40 +148,83 @@ static int check_auth(const struct config *config, const struct http_server_opti
                      address);
 }
 
-int gateway_check_listen(struct config *config, struct http_server_options *ret,
-                         struct sg_error *err)
+/* Ports that are chosen later never meet. */
+static int check_others(const struct listen *listen, size_t index, const char *text,
+                        struct sg_error *err)
 {
-    int rc = parse_listen(config->server.listen, ret, err);
-    return rc == 0 ? check_auth(config, ret, config->server.listen, err) : rc;
+    const struct http_listener_options *at = &listen->at[index];
+    for (size_t i = 0; i < index; i++) {
+        const struct http_listener_options *other = &listen->at[i];
+        bool is_chosen_later =
+            at->address.ss_family != AF_UNIX && http_address_port(&at->address) == 0;
+        if (!is_chosen_later && http_address_overlaps(&at->address, at->address_len,
+                                                      &other->address, other->address_len)) {
+            char address[HTTP_ADDRESS_BYTES];
+            http_address_write(&other->address, other->address_len, address);
+            return error_set(err, SG_E_CONFIG,
+                             "server: 'listen' has '%s' beside %s, which meet: leave one of them "
+                             "out",
+                             text, address);
+        }
+    }
+    return 0;
 }
 
-/* As a client would write it in Host, without the port. */
-static void host_of(const struct http_server_options *listen, char *out, size_t size)
+static int read_entry(const struct config *config, const char *text, struct listen *ret,
+                      struct sg_error *err)
 {
-    char text[INET6_ADDRSTRLEN] = "?";
-    bool is_six = listen->address.ss_family == AF_INET6;
-    const void *address =
-        is_six ? (const void *)&((const struct sockaddr_in6 *)&listen->address)->sin6_addr
-               : (const void *)&((const struct sockaddr_in *)&listen->address)->sin_addr;
-    (void)inet_ntop(listen->address.ss_family, address, text, sizeof text); /* else it stays '?' */
-    (void)snprintf(out, size, is_six ? "[%s]" : "%s", text);                /* fits */
+    size_t first = ret->count;
+    bool is_unix = strncmp(text, "unix:", strlen("unix:")) == 0;
+    int rc = is_unix ? read_unix(text, config->server.socket_mode_bits, ret, err)
+                     : read_tcp(text, ret, err);
+    for (size_t i = first; rc == 0 && i < ret->count; i++) {
+        rc = check_auth(config, &ret->at[i], text, err);
+        rc = rc == 0 ? check_others(ret, i, text, err) : rc;
+    }
+    return rc;
 }
 
-int gateway_choose_listen(struct gateway *gateway, struct sg_error *err)
+int listen_read(const struct config *config, struct listen *ret, size_t *ret_entry,
+                struct sg_error *err)
 {
-    struct config *config = gateway->config;
-    int rc = activation_take(&gateway->listen, err);
+    *ret_entry = 0;
+    for (const char *const *entry = config->server.listen; *entry != NULL; entry++) {
+        *ret_entry = (size_t)(entry - config->server.listen);
+        int rc = read_entry(config, *entry, ret, err);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return ret->count > 0 ? 0
+                          : error_set(err, SG_E_CONFIG,
+                                      "server: 'listen' is empty: it needs at least one address "
+                                      "such as 127.0.0.1:4000");
+}
+
+static int check_handed_over(const struct config *config, struct listen *listen,
+                             struct sg_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < listen->count; i++) {
+        const struct http_listener_options *at = &listen->at[i];
+        char address[HTTP_ADDRESS_BYTES], host[HTTP_ADDRESS_BYTES];
+        http_address_write(&at->address, at->address_len, address);
+        http_address_write_host(&at->address, at->address_len, host);
+        _Static_assert(sizeof host <= sizeof listen->hosts[0], "a host has room");
+        memcpy(listen->hosts[i], host, strlen(host) + 1);
+        rc = check_auth(config, at, address, err);
+    }
+    return rc;
+}
+
+int listen_choose(const struct config *config, struct listen *ret, struct sg_error *err)
+{
+    size_t ignored = 0;
+    int rc = activation_take(ret, err);
     if (rc != 0) {
         return rc;
     }
-    if (gateway->listen.listen_fd == 0) {
-        const char *colon = strrchr(config->server.listen, ':');
-        rc = gateway_check_listen(config, &gateway->listen, err);
-        (void)snprintf(gateway->listen_host, sizeof gateway->listen_host, "%.*s",
-                       colon != NULL ? (int)(colon - config->server.listen) : 0,
-                       config->server.listen); /* a name that long was refused */
-        return rc;
-    }
-    host_of(&gateway->listen, gateway->listen_host, sizeof gateway->listen_host);
-    return check_auth(config, &gateway->listen, gateway->listen_host, err);
+    ret->is_handed_over = ret->count > 0;
+    return ret->is_handed_over ? check_handed_over(config, ret, err)
+                               : listen_read(config, ret, &ignored, err);
 }

@@ -1,58 +1,15 @@
 /* Families of metrics as a table; one array of numbers a loop, in which each family has its place. */
-#include "gateway/metrics.h"
+#include "gateway/metrics_internal.h"
 
-#include "base/check.h"
 #include "base/clock.h"
+#include "gateway/upstream_state.h"
 #include "loop/loop.h"
 
-#include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 /* ---- what there is ---- */
 
-enum dimension {
-    DIM_NONE,
-    DIM_ROUTE,
-    DIM_STATUS,
-    DIM_UPSTREAM,
-    DIM_FAULT,
-    DIM_INTERCEPTOR,
-    DIM_CALL,
-    DIM_SANDBOX,
-    DIM_RUN,
-    DIM_CODE,
-    DIM_SEARCH,
-    DIM_HIT,
-    DIM_COUNT
-};
-
-enum family {
-    REQUESTS,
-    REQUEST_SECONDS,
-    DISCONNECTS,
-    BYTES_IN,
-    BYTES_OUT,
-    UPSTREAM_CALLS,
-    TURNS,
-    UPSTREAM_ERRORS,
-    FIRST_BYTE_SECONDS,
-    TOOL_CALLS,
-    RUNS,
-    RUN_SECONDS,
-    SANDBOX_ERRORS,
-    SEARCHES,
-    SEARCHES_CACHED,
-    SEARCH_SECONDS,
-    SEARCH_HITS,
-    FAMILY_COUNT
-};
-
-static const struct {
-    const char *name, *help;
-    bool is_histogram;
-    enum dimension first, second;
-} families[FAMILY_COUNT] = {
+const struct metric_family metric_families[FAMILY_COUNT] = {
     [REQUESTS] = {"sandgate_requests_total", "Requests that have ended.", false, DIM_ROUTE,
                   DIM_STATUS},
     [REQUEST_SECONDS] = {"sandgate_request_duration_seconds",
@@ -96,6 +53,9 @@ static const struct {
                         true, DIM_SEARCH, DIM_NONE},
     [SEARCH_HITS] = {"sandgate_search_hits_total", "What became of the hits of providers.", false,
                      DIM_SEARCH, DIM_HIT},
+    [LIMITED] = {"sandgate_limited_total",
+                 "Requests and runs of tools that were refused by a limit of a key or a user.",
+                 false, DIM_LIMIT, DIM_LEVEL},
 };
 
 static const char *const route_words[METRIC_ROUTE_COUNT] = {
@@ -106,44 +66,23 @@ static const char *const fault_words[METRIC_FAULT_COUNT] = {
 static const char *const call_words[METRIC_CALL_COUNT] = {"completed", "failed", "refused"};
 static const char *const hit_words[HIT_FATES] = {"passed", "malformed", "filtered", "duplicate",
                                                  "surplus"};
+static const char *const limit_words[METRIC_LIMIT_COUNT] = {"requests_per_minute", "in_flight",
+                                                            "runs_per_minute"};
+static const char *const level_words[] = {"key", "user"};
 static const char *const run_words[METRIC_RUN_COUNT] = {"completed", "raised", "timeout",
                                                         "gone",      "failed", "cancelled"};
 static const char *const code_words[] = {"other",     "invalid",     "denied",  "not_found",
                                          "limit",     "unavailable", "timeout", "internal",
                                          "cancelled", "config",      "gone",    "gone_before"};
 
-static const struct {
-    int64_t us;
-    const char *text;
-} bounds[] = {
+const struct metric_bound metric_bounds[BOUNDS] = {
     {1000, "0.001"},    {5000, "0.005"},    {10000, "0.01"},  {25000, "0.025"}, {50000, "0.05"},
     {100000, "0.1"},    {250000, "0.25"},   {500000, "0.5"},  {1000000, "1"},   {2500000, "2.5"},
     {5000000, "5"},     {10000000, "10"},   {30000000, "30"}, {60000000, "60"}, {120000000, "120"},
     {300000000, "300"}, {600000000, "600"},
 };
 
-enum { BOUNDS = COUNT_OF(bounds), HISTOGRAM = BOUNDS + 2 /* beyond all bounds, and the sum */ };
-
 /* ---- where it stands ---- */
-
-typedef _Atomic uint64_t number;
-
-struct dimension_values {
-    const char *label;
-    const char *const *values;
-    size_t count;
-};
-
-struct metrics {
-    const struct config *config;
-    struct arena *arena;
-    struct dimension_values dimensions[DIM_COUNT];
-    size_t *interceptor_place; /* interceptors of one name share a series */
-    size_t offsets[FAMILY_COUNT];
-    size_t numbers_count, loops_count;
-    number **loops; /* the numbers of each loop, in memory of its own */
-    int64_t began_unix_s;
-};
 
 /* The names at the start of structs of a size. */
 static struct dimension_values names_of(struct metrics *m, const char *label, const void *first,
@@ -186,30 +125,33 @@ static void fill_dimensions(struct metrics *m)
     d[DIM_FAULT] = (struct dimension_values){"kind", fault_words, COUNT_OF(fault_words)};
     d[DIM_CALL] = (struct dimension_values){"outcome", call_words, COUNT_OF(call_words)};
     d[DIM_HIT] = (struct dimension_values){"fate", hit_words, COUNT_OF(hit_words)};
+    d[DIM_LIMIT] = (struct dimension_values){"limit", limit_words, COUNT_OF(limit_words)};
+    d[DIM_LEVEL] = (struct dimension_values){"of", level_words, COUNT_OF(level_words)};
     d[DIM_RUN] = (struct dimension_values){"outcome", run_words, COUNT_OF(run_words)};
     d[DIM_CODE] = (struct dimension_values){"cause", code_words, COUNT_OF(code_words)};
-    d[DIM_UPSTREAM] =
-        names_of(m, "upstream", c->upstreams, c->upstreams_count, sizeof *c->upstreams);
+    d[DIM_UPSTREAM] = (struct dimension_values){"upstream", NULL, METRICS_UPSTREAMS_MAX + 1};
     d[DIM_SANDBOX] = names_of(m, "sandbox", c->sandboxes, c->sandboxes_count, sizeof *c->sandboxes);
     d[DIM_SEARCH] = names_of(m, "search", c->searches, c->searches_count, sizeof *c->searches);
     d[DIM_INTERCEPTOR] = interceptors_of(m);
 }
 
-struct metrics *metrics_new(const struct config *config, size_t loops_count)
+struct metrics *metrics_new(const struct config *config, struct upstream_states *upstreams,
+                            size_t loops_count)
 {
     CHECK(loops_count > 0);
     struct arena *arena = arena_new(0);
     struct metrics *m = arena_get(arena, sizeof *m);
     *m = (struct metrics){.config = config,
+                          .upstreams = upstreams,
                           .arena = arena,
                           .loops_count = loops_count,
                           .began_unix_s = clock_unix_s()};
     fill_dimensions(m);
     for (size_t i = 0; i < FAMILY_COUNT; i++) {
         m->offsets[i] = m->numbers_count;
-        m->numbers_count += m->dimensions[families[i].first].count *
-                            m->dimensions[families[i].second].count *
-                            (families[i].is_histogram ? HISTOGRAM : 1);
+        m->numbers_count += m->dimensions[metric_families[i].first].count *
+                            m->dimensions[metric_families[i].second].count *
+                            (metric_families[i].is_histogram ? HISTOGRAM : 1);
     }
     m->loops = arena_get(arena, loops_count * sizeof *m->loops);
     for (size_t i = 0; i < loops_count; i++) {
@@ -235,10 +177,10 @@ void metrics_free(struct metrics *m)
 static number *series(struct metrics *m, enum family family, size_t first, size_t second)
 {
     size_t loop = loop_self() != NULL ? loop_index(loop_self()) : 0;
-    size_t width = families[family].is_histogram ? HISTOGRAM : 1;
-    size_t seconds = m->dimensions[families[family].second].count;
+    size_t width = metric_families[family].is_histogram ? HISTOGRAM : 1;
+    size_t seconds = m->dimensions[metric_families[family].second].count;
     CHECK(loop < m->loops_count);
-    CHECK(first < m->dimensions[families[family].first].count && second < seconds);
+    CHECK(first < m->dimensions[metric_families[family].first].count && second < seconds);
     return &m->loops[loop][m->offsets[family] + (first * seconds + second) * width];
 }
 
@@ -258,7 +200,7 @@ static void observe(struct metrics *m, enum family family, size_t first, int64_t
 {
     number *numbers = series(m, family, first, 0);
     size_t bucket = 0;
-    while (bucket < BOUNDS && us > bounds[bucket].us) {
+    while (bucket < BOUNDS && us > metric_bounds[bucket].us) {
         bucket++;
     }
     number_add(&numbers[bucket], 1);
@@ -282,18 +224,24 @@ void metrics_request(struct metrics *m, const struct metric_request *request)
     count(m, BYTES_OUT, 0, 0, request->bytes_out);
 }
 
+static size_t upstream_place(const struct upstream *upstream)
+{
+    size_t place = upstream->state->number;
+    return place < METRICS_UPSTREAMS_MAX ? place : METRICS_UPSTREAMS_MAX;
+}
+
 void metrics_upstream_call(struct metrics *m, const struct upstream *upstream, bool is_turn)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_CALLS, (size_t)(upstream - m->config->upstreams), 0, 1);
-        count(m, TURNS, (size_t)(upstream - m->config->upstreams), 0, is_turn);
+        count(m, UPSTREAM_CALLS, upstream_place(upstream), 0, 1);
+        count(m, TURNS, upstream_place(upstream), 0, is_turn);
     }
 }
 
 void metrics_upstream_first_byte(struct metrics *m, const struct upstream *upstream, int64_t us)
 {
     if (m != NULL) {
-        observe(m, FIRST_BYTE_SECONDS, (size_t)(upstream - m->config->upstreams), us);
+        observe(m, FIRST_BYTE_SECONDS, upstream_place(upstream), us);
     }
 }
 
@@ -301,7 +249,7 @@ void metrics_upstream_fault(struct metrics *m, const struct upstream *upstream,
                             enum metric_fault fault)
 {
     if (m != NULL) {
-        count(m, UPSTREAM_ERRORS, (size_t)(upstream - m->config->upstreams), fault, 1);
+        count(m, UPSTREAM_ERRORS, upstream_place(upstream), fault, 1);
     }
 }
 
@@ -360,168 +308,9 @@ void metrics_search_hits(struct metrics *m, const struct search *search,
     }
 }
 
-/* ---- the text ---- */
-
-static uint64_t sum(const struct metrics *m, size_t place)
+void metrics_limited(struct metrics *m, enum metric_limit limit, bool is_user)
 {
-    uint64_t total = 0;
-    for (size_t i = 0; i < m->loops_count; i++) {
-        total += atomic_load_explicit(&m->loops[i][place], memory_order_relaxed);
+    if (m != NULL) {
+        count(m, LIMITED, limit, is_user, 1);
     }
-    return total;
-}
-
-static void put_label(struct buf *out, const char *label, const char *value)
-{
-    (void)buf_printf(out, "%s=\"", label); /* overflow shows in the buffer */
-    for (; *value != '\0'; value++) {
-        if (*value == '\n') {
-            (void)buf_puts(out, "\\n");
-        } else {
-            (void)buf_puts(out, *value == '\\' || *value == '"' ? "\\" : "");
-            (void)buf_putc(out, *value);
-        }
-    }
-    (void)buf_putc(out, '"');
-}
-
-/* {a="x",b="y",le="0.1"}, or nothing. */
-static void put_labels(const struct metrics *m, enum family family, size_t first, size_t second,
-                       const char *le, struct buf *out)
-{
-    const struct dimension_values *d[] = {&m->dimensions[families[family].first],
-                                          &m->dimensions[families[family].second]};
-    const size_t at[] = {first, second};
-    const char *before = "{";
-    for (size_t i = 0; i < COUNT_OF(d); i++) {
-        if (d[i]->label != NULL) {
-            (void)buf_puts(out, before);
-            put_label(out, d[i]->label, d[i]->values[at[i]]);
-            before = ",";
-        }
-    }
-    if (le != NULL) {
-        (void)buf_puts(out, before);
-        put_label(out, "le", le);
-        before = ",";
-    }
-    (void)buf_puts(out, before[0] == ',' ? "}" : "");
-}
-
-static void put_histogram(const struct metrics *m, enum family family, size_t first,
-                          struct buf *out)
-{
-    const char *name = families[family].name;
-    size_t at = m->offsets[family] + first * HISTOGRAM;
-    uint64_t below = 0;
-    for (size_t i = 0; i <= BOUNDS; i++) {
-        below += sum(m, at + i);
-        (void)buf_printf(out, "%s_bucket", name);
-        put_labels(m, family, first, 0, i < BOUNDS ? bounds[i].text : "+Inf", out);
-        (void)buf_printf(out, " %" PRIu64 "\n", below);
-    }
-    uint64_t us = sum(m, at + BOUNDS + 1);
-    (void)buf_printf(out, "%s_sum", name);
-    put_labels(m, family, first, 0, NULL, out);
-    (void)buf_printf(out, " %" PRIu64 ".%06" PRIu64 "\n%s_count", us / 1000000, us % 1000000, name);
-    put_labels(m, family, first, 0, NULL, out);
-    (void)buf_printf(out, " %" PRIu64 "\n", below);
-}
-
-static void put_head(struct buf *out, const char *name, const char *help, const char *type)
-{
-    (void)buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void put_family(const struct metrics *m, enum family family, struct buf *out)
-{
-    size_t firsts = m->dimensions[families[family].first].count;
-    size_t seconds = m->dimensions[families[family].second].count;
-    bool is_histogram = families[family].is_histogram;
-    put_head(out, families[family].name, families[family].help,
-             is_histogram ? "histogram" : "counter");
-    for (size_t i = 0; i < firsts; i++) {
-        for (size_t k = 0; !is_histogram && k < seconds; k++) {
-            (void)buf_puts(out, families[family].name);
-            put_labels(m, family, i, k, NULL, out);
-            (void)buf_printf(out, " %" PRIu64 "\n", sum(m, m->offsets[family] + i * seconds + k));
-        }
-        if (is_histogram) {
-            put_histogram(m, family, i, out);
-        }
-    }
-}
-
-static void put_one(struct buf *out, const char *type, const char *name, const char *help,
-                    uint64_t value)
-{
-    put_head(out, name, help, type);
-    (void)buf_printf(out, "%s %" PRIu64 "\n", name, value);
-}
-
-static void put_containers(const struct registry_stats *r, size_t max, struct buf *out)
-{
-    const struct {
-        const char *state;
-        size_t count;
-    } states[] = {
-        {"creating", r->creating}, {"ready", r->ready}, {"closing", r->closing}, {"lost", r->lost}};
-    put_head(out, "sandgate_containers", "Containers by state; lost: cannot be deleted.", "gauge");
-    for (size_t i = 0; i < COUNT_OF(states); i++) {
-        (void)buf_printf(out, "sandgate_containers{state=\"%s\"} %zu\n", states[i].state,
-                         states[i].count);
-    }
-    put_one(out, "gauge", "sandgate_containers_max", "sessions.max_containers_total.", max);
-    put_one(out, "gauge", "sandgate_sessions", "Sessions that have a container.", r->sessions);
-    put_one(out, "gauge", "sandgate_leases", "Requests that hold a container.", r->leases);
-    put_one(out, "counter", "sandgate_containers_created_total", "Containers made.", r->created);
-    put_one(out, "counter", "sandgate_containers_destroyed_total", "Containers deleted.",
-            r->destroyed);
-    put_one(out, "counter", "sandgate_containers_replaced_total",
-            "Dead containers that were replaced.", r->replaced);
-    put_one(out, "counter", "sandgate_containers_evicted_total",
-            "Sessions' containers deleted to make room.", r->evicted);
-    put_one(out, "counter", "sandgate_containers_expired_total",
-            "Containers deleted after their idle time.", r->expired);
-    put_one(out, "counter", "sandgate_container_deletion_failures_total",
-            "Attempts to delete a container that failed; each is repeated.", r->destroy_failures);
-}
-
-static void put_process(const struct metrics *m, const struct metrics_now *now, struct buf *out)
-{
-    put_one(out, "gauge", "sandgate_connections", "Open connections of clients.", now->connections);
-    put_one(out, "gauge", "sandgate_requests_in_progress", "Requests being answered.",
-            now->requests);
-    put_one(out, "gauge", "sandgate_descriptors_used",
-            "Descriptors given out, as admission counts them.", now->descriptors);
-    put_one(out, "gauge", "sandgate_descriptors_max",
-            "Descriptors that may be given out; near it clients get 503.", now->descriptors_max);
-    put_one(out, "gauge", "sandgate_worker_tasks", "Calls on worker threads, running or waiting.",
-            now->worker_tasks);
-    put_one(out, "gauge", "sandgate_worker_threads_max", "server.workers.",
-            now->worker_threads_max);
-    put_one(out, "counter", "sandgate_calls_abandoned_total",
-            "Calls of plugins that did not return in time and were left behind.",
-            now->calls_abandoned);
-    put_one(out, "gauge", "sandgate_memory_held_bytes",
-            "Held for requests, as admission counts it.", now->memory_bytes);
-    put_one(out, "gauge", "sandgate_memory_budget_bytes",
-            "server.memory_budget; beyond it clients get 503.", now->memory_budget);
-    put_one(out, "gauge", "sandgate_loops", "Event loops.", now->loops);
-    put_one(out, "gauge", "sandgate_draining", "1 while the gateway finishes.", now->is_draining);
-    put_head(out, "process_cpu_seconds_total", "CPU time, user and system.", "counter");
-    (void)buf_printf(out, "process_cpu_seconds_total %" PRIu64 ".%06" PRIu64 "\n",
-                     now->cpu_us / 1000000, now->cpu_us % 1000000);
-    put_one(out, "gauge", "process_resident_memory_bytes", "Memory in use.", now->resident_bytes);
-    put_one(out, "gauge", "process_start_time_seconds", "Start, in seconds since 1970.",
-            (uint64_t)m->began_unix_s);
-}
-
-void metrics_put(struct metrics *m, const struct metrics_now *now, struct buf *out)
-{
-    for (size_t i = 0; i < FAMILY_COUNT; i++) {
-        put_family(m, (enum family)i, out);
-    }
-    put_containers(&now->registry, now->containers_max, out);
-    put_process(m, now, out);
 }

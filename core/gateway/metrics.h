@@ -51,6 +51,13 @@ enum metric_run {
     METRIC_RUN_COUNT
 };
 
+enum metric_limit { /* of a key or a user, that refused something */
+                    METRIC_LIMIT_REQUESTS,
+                    METRIC_LIMIT_IN_FLIGHT,
+                    METRIC_LIMIT_RUNS,
+                    METRIC_LIMIT_COUNT
+};
+
 struct metric_request {
     enum metric_route route;
     int status; /* 0: the client left before there was one */
@@ -59,11 +66,14 @@ struct metric_request {
     uint64_t bytes_in, bytes_out; /* bodies */
 };
 
-/* The names are borrowed from the configuration. */
-struct metrics *metrics_new(const struct config *, size_t loops_count);
+enum { METRICS_UPSTREAMS_MAX = 1000 }; /* series; names that come later share one, "other" */
+
+/* The names are borrowed from the configuration and from the states, those of upstreams whenever they are read. */
+struct metrics *metrics_new(const struct config *, struct upstream_states *, size_t loops_count);
 void metrics_free(struct metrics *); /* NULL is fine */
 
-/* On a loop's thread; `metrics` may be NULL. Upstreams, sandboxes … are entries of the configuration. */
+/* On a loop's thread; `metrics` may be NULL. Sandboxes, searches … are entries of the configuration, upstreams of settings that
+ * are or were in force. */
 void metrics_request(struct metrics *, const struct metric_request *);
 void metrics_upstream_call(struct metrics *, const struct upstream *, bool is_turn);
 void metrics_upstream_first_byte(struct metrics *, const struct upstream *, int64_t us);
@@ -74,6 +84,8 @@ void metrics_sandbox_error(struct metrics *, const struct sandbox *, int code);
 void metrics_search(struct metrics *, const struct search *, enum metric_call, int64_t us);
 void metrics_search_cached(struct metrics *, const struct search *);
 void metrics_search_hits(struct metrics *, const struct search *, const size_t counts[HIT_FATES]);
+
+void metrics_limited(struct metrics *, enum metric_limit, bool is_user);
 
 struct metrics_now { /* what is read at the moment, from others */
     struct registry_stats registry;

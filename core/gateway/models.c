@@ -83,19 +83,23 @@ static void add_listed(struct request *r, const struct upstream *upstream, struc
 static int fetch_list(struct request *r, const struct upstream *upstream, struct buf *body,
                       struct sg_error *err)
 {
-    struct fetch_field field;
-    size_t fields = 0;
+    struct fetch_field *fields =
+        arena_get(r->arena, (upstream->headers_count + 1) * sizeof *fields);
+    size_t count = 0;
     const char *key = upstream_key(r, upstream);
     if (key != NULL) {
-        field = (struct fetch_field){STR("Authorization"),
-                                     str_of(arena_printf(r->arena, "Bearer %s", key))};
-        fields = 1;
+        fields[count++] = (struct fetch_field){STR("Authorization"),
+                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
+    }
+    for (size_t i = 0; i < upstream->headers_count; i++) {
+        fields[count++] = upstream->headers[i];
     }
     bool no_path = strchr(strstr(upstream->base_url, "://") + 3, '/') == NULL;
     struct fetch_request request = {
         .url = arena_printf(r->arena, "%s%s/models", upstream->base_url, no_path ? "/v1" : ""),
-        .fields = &field,
-        .fields_count = fields,
+        .fields = fields,
+        .fields_count = count,
+        .way = upstream->way,
         .connect_ms = LIST_MS,
         .first_byte_ms = LIST_MS,
         .silence_ms = LIST_MS,
@@ -168,11 +172,11 @@ static int answer_one(struct request *r, const struct models *models, struct sg_
 {
     struct str name = str_of(r->route.path + strlen("/models/"));
     bool known = models_have(models, name);
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count && !known; i++) {
-        known = config->upstreams[i].instance != NULL &&
-                upstream_serves(&config->upstreams[i], name) &&
-                upstream_is_open(r, &config->upstreams[i]) && key_allows_model(r->key, name);
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count && !known; i++) {
+        known = settings->upstreams[i].instance != NULL &&
+                upstream_serves(&settings->upstreams[i], name) &&
+                upstream_is_open(r, &settings->upstreams[i]) && key_allows_model(r->key, name);
     }
     if (!known) {
         int rc = error_set_param(err, SG_E_NOT_FOUND, "model", "There is no model '%.128s' here.",
@@ -201,10 +205,10 @@ static int answer_list(struct request *r, const struct models *models, struct sg
 int models_answer(struct request *r, struct sg_error *err)
 {
     struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        if (upstream_is_open(r, &config->upstreams[i])) {
-            add_upstream(r, &config->upstreams[i], &models);
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (upstream_is_open(r, &settings->upstreams[i])) {
+            add_upstream(r, &settings->upstreams[i], &models);
         }
     }
     int rc =

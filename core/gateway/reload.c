@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct reload {
     const struct config *config;
@@ -73,53 +74,111 @@ static void changes_log(const struct config *config, const struct changes *chang
     }
 }
 
-struct names { /* of keys, counted; as many are named as a line holds */
+struct names { /* counted; as many are named as a line holds */
     size_t count;
     struct buf text;
 };
 
-static void names_add(struct names *names, const struct auth_key *key)
+struct differences { /* between what was in force and what is */
+    struct names added, removed, changed;
+};
+
+static void names_add(struct names *names, const char *name)
 {
     names->count++;
     if (names->text.len < LOG_VALUE_BYTES) {
-        (void)buf_printf(&names->text, "%s%s", names->text.len > 0 ? ", " : "",
-                         key->name); /* small */
+        (void)buf_printf(&names->text, "%s%s", names->text.len > 0 ? ", " : "", name); /* small */
     }
 }
 
-static void names_log(struct log_line *line, const char *count, const char *text,
-                      struct names *names)
+/* "added=1 added_names=a", with `of` before both keys. */
+static void names_log(struct log_line *line, const char *of, const char *what, struct names *names)
 {
-    log_int(line, count, (int64_t)names->count);
+    char key[40];
+    (void)snprintf(key, sizeof key, "%s%s", of, what); /* fits */
+    log_int(line, key, (int64_t)names->count);
     if (names->count > 0) {
-        log_str(line, text, buf_str(&names->text));
+        (void)snprintf(key, sizeof key, "%s%s_names", of, what); /* fits */
+        log_str(line, key, buf_str(&names->text));
     }
     buf_clear(&names->text);
 }
 
-/* Keys are the same where their hash is. */
-static void taken_log(const struct key_set *before, const struct key_set *now)
+static void differences_log(struct log_line *line, const char *of, struct differences *found)
 {
-    struct names added = {0}, removed = {0}, changed = {0};
+    names_log(line, of, "added", &found->added);
+    names_log(line, of, "removed", &found->removed);
+    names_log(line, of, "changed", &found->changed);
+}
+
+/* Keys are the same where their hash is. */
+static void keys_compare(const struct key_set *before, const struct key_set *now,
+                         struct differences *ret)
+{
     for (size_t i = 0; i < now->count; i++) {
         const struct auth_key *key = &now->keys[i], *old = keys_find(before, key->sha256);
         if (old == NULL) {
-            names_add(&added, key);
+            names_add(&ret->added, key->name);
         } else if (!keys_alike(old, key)) {
-            names_add(&changed, key);
+            names_add(&ret->changed, key->name);
         }
     }
     for (size_t i = 0; i < before->count; i++) {
         if (keys_find(now, before->keys[i].sha256) == NULL) {
-            names_add(&removed, &before->keys[i]);
+            names_add(&ret->removed, before->keys[i].name);
         }
     }
+}
+
+static const struct upstream *upstream_named(const struct settings *settings, const char *name)
+{
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (strcmp(settings->upstreams[i].name, name) == 0) {
+            return &settings->upstreams[i];
+        }
+    }
+    return NULL;
+}
+
+static bool upstreams_alike(const struct upstream *a, const struct upstream *b)
+{
+    struct changes changes = {0};
+    changes_find_in("", a->entry, b->entry, &changes);
+    return changes.count == 0 && /* nor in the files that it names: */
+           fetch_way_id(a->way) == fetch_way_id(b->way);
+}
+
+/* Upstreams are the same where their name is. */
+static void upstreams_compare(const struct settings *before, const struct settings *now,
+                              struct differences *ret)
+{
+    for (size_t i = 0; i < now->upstreams_count; i++) {
+        const struct upstream *upstream = &now->upstreams[i];
+        const struct upstream *old = upstream_named(before, upstream->name);
+        if (old == NULL) {
+            names_add(&ret->added, upstream->name);
+        } else if (!upstreams_alike(old, upstream)) {
+            names_add(&ret->changed, upstream->name);
+        }
+    }
+    for (size_t i = 0; i < before->upstreams_count; i++) {
+        if (upstream_named(now, before->upstreams[i].name) == NULL) {
+            names_add(&ret->removed, before->upstreams[i].name);
+        }
+    }
+}
+
+static void taken_log(const struct settings *before, const struct settings *now)
+{
+    struct differences keys = {0}, upstreams = {0};
+    keys_compare(&before->keys, &now->keys, &keys);
+    upstreams_compare(before, now, &upstreams);
     struct log_line line;
     log_begin(&line, SG_INFO, "reloaded");
-    log_int(&line, "keys", (int64_t)now->count);
-    names_log(&line, "added", "added_names", &added);
-    names_log(&line, "removed", "removed_names", &removed);
-    names_log(&line, "changed", "changed_names", &changed);
+    log_int(&line, "keys", (int64_t)now->keys.count);
+    differences_log(&line, "", &keys);
+    log_int(&line, "upstreams", (int64_t)now->upstreams_count);
+    differences_log(&line, "upstreams_", &upstreams);
     log_end(&line);
 }
 
@@ -141,8 +200,9 @@ void gateway_reload(struct gateway *gateway)
     if (reload.settings != NULL) {
         struct settings *before = settings_take(&gateway->settings);
         struct settings *now = settings_ref(reload.settings);
-        settings_put_in_force(&gateway->settings, TAKE(reload.settings), gateway->quotas);
-        taken_log(&before->keys, &now->keys);
+        settings_put_in_force(&gateway->settings, TAKE(reload.settings), gateway->quotas,
+                              gateway->upstream_states);
+        taken_log(before, now);
         settings_unref(before);
         settings_unref(now);
     }

@@ -197,16 +197,16 @@ static bool takes_exactly(const struct upstream *upstream, struct str model)
 static const struct upstream *find_among(struct request *r,
                                          bool (*takes)(const struct upstream *, struct str model))
 {
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        const struct upstream *upstream = &config->upstreams[i];
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
         if (upstream_is_open(r, upstream) && takes(upstream, r->model) &&
             upstream_speaks(upstream, r->route.surface_name)) {
             return upstream;
         }
     }
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        const struct upstream *upstream = &config->upstreams[i];
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
         if (upstream_is_open(r, upstream) && takes(upstream, r->model)) {
             r->spoken = surface_between(r, upstream);
             if (r->spoken != NULL) {
@@ -219,9 +219,9 @@ static const struct upstream *find_among(struct request *r,
 
 static bool is_served(const struct request *r)
 {
-    const struct config *config = r->gateway->config;
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        if (upstream_serves(&config->upstreams[i], r->model)) {
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (upstream_serves(&settings->upstreams[i], r->model)) {
             return true;
         }
     }
@@ -262,13 +262,13 @@ static void put_models(const struct request *r, const struct upstream *upstream,
 /* One that the key may not use is as one that is not there. */
 static int unknown_model(struct request *r, struct sg_error *err)
 {
-    const struct config *config = r->gateway->config;
+    const struct settings *settings = r->settings;
     if (r->route.counted != NULL && key_allows_model(r->key, r->model) && is_served(r)) {
         return cannot_count(r, err);
     }
     struct buf names = {.max = 700};
-    for (size_t i = 0; i < config->upstreams_count; i++) {
-        const struct upstream *upstream = &config->upstreams[i];
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
         if (upstream_is_open(r, upstream) && (upstream_speaks(upstream, r->route.surface_name) ||
                                               surface_between(r, upstream) != NULL)) {
             put_models(r, upstream, &names);

@@ -11,10 +11,12 @@
 #include "gateway/request.h"
 #include "gateway/search_state.h"
 #include "gateway/systemd.h"
+#include "gateway/upstream_state.h"
 #include "session/records.h"
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
@@ -32,6 +34,17 @@ int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
     return registry_new(&options, &gateway->registry, err);
 }
 
+static int make_server(struct gateway *gateway, struct sg_error *err)
+{
+    struct http_server_options options = {.listeners_count = gateway->listen.count,
+                                          .loops = gateway->loops,
+                                          .loops_count = gateway->loops_count,
+                                          .handle = request_handle,
+                                          .ctx = gateway};
+    memcpy(options.listeners, gateway->listen.at, sizeof options.listeners);
+    return http_server_new(&options, &gateway->server, err);
+}
+
 static bool start_serving(struct life *life)
 {
     struct gateway *gateway = &life->gateway;
@@ -47,12 +60,7 @@ static bool start_serving(struct life *life)
     gateway->responses = records_new(&records);
     gateway->pasts = pasts_new();
     gateway->searches = search_state_new();
-    gateway->listen.loops = gateway->loops;
-    gateway->listen.loops_count = gateway->loops_count;
-    gateway->listen.handle = request_handle;
-    gateway->listen.ctx = gateway;
-    if (gateway_make_registry(gateway, &err) != 0 ||
-        http_server_new(&gateway->listen, &gateway->server, &err) != 0) {
+    if (gateway_make_registry(gateway, &err) != 0 || make_server(gateway, &err) != 0) {
         life_fail(life, "start_failed", &err);
         return false;
     }
@@ -63,10 +71,24 @@ static bool start_serving(struct life *life)
     return true;
 }
 
+/* One line for each address, where there are several. */
+static void log_listeners(const struct gateway *gateway)
+{
+    struct log_line line;
+    for (size_t i = 0; gateway->listen.count > 1 && i < gateway->listen.count; i++) {
+        char address[HTTP_ADDRESS_BYTES];
+        http_server_address(gateway->server, i, address);
+        log_begin(&line, SG_INFO, "listening");
+        log_text(&line, "address", address);
+        log_end(&line);
+    }
+}
+
 static void log_serving(const struct life *life, const char *address)
 {
     const struct config *config = life->gateway.config;
     struct log_line line;
+    size_t upstreams = upstream_states_count(life->gateway.upstream_states);
     if (geteuid() == 0) {
         log_begin(&line, SG_WARN, "serving_as_root");
         log_text(&line, "message", "run the gateway as a user of its own");
@@ -74,10 +96,13 @@ static void log_serving(const struct life *life, const char *address)
     }
     log_begin(&line, SG_INFO, "serving");
     log_text(&line, "address", address);
+    if (life->gateway.listen.count > 1) {
+        log_int(&line, "addresses", (int64_t)life->gateway.listen.count);
+    }
     log_int(&line, "loops", (int64_t)life->gateway.loops_count);
-    log_int(&line, "upstreams", (int64_t)config->upstreams_count);
+    log_int(&line, "upstreams", (int64_t)upstreams);
     log_int(&line, "interceptors", (int64_t)config->interceptors_count);
-    if (life->gateway.listen.listen_fd != 0) {
+    if (life->gateway.listen.is_handed_over) {
         log_text(&line, "socket", "handed_over");
     }
     log_end(&line);
@@ -86,10 +111,15 @@ static void log_serving(const struct life *life, const char *address)
 static void tell_serving(const struct life *life)
 {
     const struct gateway *gateway = &life->gateway;
-    char address[sizeof gateway->listen_host + 8], state[sizeof address + 32];
-    (void)snprintf(address, sizeof address, "%s:%u", gateway->listen_host,
-                   http_server_port(gateway->server));                             /* fits */
-    (void)snprintf(state, sizeof state, "READY=1\nSTATUS=Serving at %s", address); /* fits */
+    char address[HTTP_ADDRESS_BYTES], others[32] = "", state[sizeof address + 64];
+    http_server_address(gateway->server, 0, address);
+    if (gateway->listen.count > 1) {
+        (void)snprintf(others, sizeof others, " and %zu more",
+                       gateway->listen.count - 1); /* fits */
+    }
+    (void)snprintf(state, sizeof state, "READY=1\nSTATUS=Serving at %s%s", address,
+                   others); /* fits */
+    log_listeners(gateway);
     log_serving(life, address);
     service_notify(state);
 }
@@ -169,21 +199,24 @@ int gateway_serve(struct config *config)
                         .failure_code = 1,
                         .drain_ms = config->server.drain_ms};
     struct sg_error err = {0};
-    if (gateway_choose_listen(&life.gateway, &err) != 0) {
+    if (listen_choose(config, &life.gateway.listen, &err) != 0) {
         fprintf(stderr, "sandgate: %s\n", err.message);
         return 1;
     }
     size_t loops_count = loops_wanted();
     struct gateway *gateway = &life.gateway;
-    gateway->metrics = metrics_new(config, loops_count);
+    gateway->upstream_states = upstream_states_new();
+    gateway->metrics = metrics_new(config, gateway->upstream_states, loops_count);
     gateway->quotas = quotas_new(QUOTAS_IDLE_MAX);
     gateway->passthrough = passthrough_new(LIMIT_ACCEPTED_MS, LIMIT_ACCEPTED_KEYS);
     settings_place_init(&gateway->settings);
-    settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas);
+    settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas,
+                          gateway->upstream_states);
     int code = life_live(&life, loops_count);
     settings_place_clear(&gateway->settings);
     quotas_free(gateway->quotas);
     passthrough_free(gateway->passthrough);
     metrics_free(gateway->metrics);
+    upstream_states_free(gateway->upstream_states);
     return code;
 }

@@ -2,7 +2,9 @@
 #include "gateway/settings.h"
 
 #include "base/check.h"
+#include "gateway/config.h"
 #include "gateway/quota.h"
+#include "gateway/upstream_state.h"
 
 #include <stdlib.h>
 
@@ -66,13 +68,16 @@ static void settings_replace(struct settings_place *place, struct settings *sett
 }
 
 void settings_put_in_force(struct settings_place *place, struct settings *settings,
-                           struct quotas *quotas)
+                           struct quotas *quotas, struct upstream_states *states)
 {
     CHECK(settings->quotas == NULL);
     for (size_t i = 0; i < settings->keys.count; i++) {
         settings->keys.keys[i].quota = quota_of(quotas, str_of(settings->keys.keys[i].name));
     }
     settings->quotas = quotas;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        settings->upstreams[i].state = upstream_state_of(states, settings->upstreams[i].name);
+    }
     settings_replace(place, settings);
 }
 

@@ -9,12 +9,16 @@
 #include <stdatomic.h>
 
 struct quotas;
+struct upstream;
+struct upstream_states;
 
 struct settings {
     uint32_t magic;
     atomic_uint refs;
     struct arena *arena; /* all that it points to */
     struct key_set keys;
+    struct upstream *upstreams; /* in the order of the file */
+    size_t upstreams_count;
     struct quotas *quotas; /* whose the keys' quotas are; NULL: never in force */
 };
 
@@ -29,9 +33,9 @@ struct settings_place {
 };
 void settings_place_init(struct settings_place *);
 struct settings *settings_take(struct settings_place *); /* a reference; NULL: none are in force */
-/* Puts them in force, with the quotas that their keys' names have or get. Those before are let go of. */
-void settings_put_in_force(struct settings_place *, struct settings *settings_take,
-                           struct quotas *);
+/* Puts them in force, with what the names of their keys and upstreams have or get. Those before are let go of. */
+void settings_put_in_force(struct settings_place *, struct settings *settings_take, struct quotas *,
+                           struct upstream_states *);
 /* None any more. */
 void settings_place_clear(struct settings_place *);
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +50,7 @@ void service_notify(const char *state)
     }
 }
 
-/* ---- the socket that was handed over ---- */
+/* ---- the sockets that were handed over ---- */
 
 static bool read_number(const char *name, long *ret)
 {
@@ -72,15 +71,17 @@ static int socket_option(int fd, int option)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
 }
 
-static bool is_tcp_listener(int fd, struct http_server_options *ret)
+static bool is_listener(int fd, struct http_listener_options *ret)
 {
     ret->address_len = sizeof ret->address;
     return socket_option(fd, SO_TYPE) == SOCK_STREAM && socket_option(fd, SO_ACCEPTCONN) == 1 &&
            getsockname(fd, (void *)&ret->address, &ret->address_len) == 0 &&
-           (ret->address.ss_family == AF_INET || ret->address.ss_family == AF_INET6);
+           (ret->address.ss_family == AF_INET || ret->address.ss_family == AF_INET6 ||
+            ret->address.ss_family == AF_UNIX);
 }
 
-int activation_take_from(int first_fd, struct http_server_options *ret, struct sg_error *err)
+/* The number of sockets that are announced to this process; nobody else is told of them from now on. */
+static size_t announced_take(void)
 {
     long pid = 0, count = 0;
     bool is_ours = read_number("LISTEN_PID", &pid) && pid == (long)getpid();
@@ -88,27 +89,37 @@ int activation_take_from(int first_fd, struct http_server_options *ret, struct s
     (void)unsetenv("LISTEN_PID"); /* these names are valid, so that it cannot fail */
     (void)unsetenv("LISTEN_FDS");
     (void)unsetenv("LISTEN_FDNAMES");
-    ret->listen_fd = 0;
-    if (!is_ours || !is_told) {
-        return 0;
-    }
-    if (count > 1) {
+    return is_ours && is_told ? (size_t)count : 0;
+}
+
+int activation_take_from(int first_fd, struct listen *ret, struct sg_error *err)
+{
+    size_t count = announced_take();
+    ret->count = 0;
+    if (count > HTTP_LISTENERS_MAX) {
         return error_set(err, SG_E_CONFIG,
-                         "the service manager handed over %ld sockets; sandgate serves at one: "
-                         "leave one ListenStream= in the socket unit",
-                         count);
+                         "the service manager handed over %zu sockets; sandgate serves at %d at "
+                         "the most: leave some ListenStream= out of the socket units",
+                         count, HTTP_LISTENERS_MAX);
     }
-    if (!is_tcp_listener(first_fd, ret)) {
-        return error_set(err, SG_E_CONFIG,
-                         "what the service manager handed over is not a listening TCP socket: the "
-                         "socket unit needs 'ListenStream=ADDRESS:PORT' and 'Accept=no'");
+    for (size_t i = 0; i < count; i++) {
+        int fd = first_fd + (int)i;
+        if (!is_listener(fd, &ret->at[i])) {
+            return error_set(
+                err, SG_E_CONFIG,
+                "what the service manager handed over as socket %zu is not a listening "
+                "stream socket: the socket unit needs 'ListenStream=ADDRESS:PORT' or "
+                "'ListenStream=/PATH', and 'Accept=no'",
+                i + 1);
+        }
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* an open descriptor takes it */
+        ret->at[i].listen_fd = fd;
     }
-    (void)fcntl(first_fd, F_SETFD, FD_CLOEXEC); /* an open descriptor takes it */
-    ret->listen_fd = first_fd;
+    ret->count = count;
     return 0;
 }
 
-int activation_take(struct http_server_options *ret, struct sg_error *err)
+int activation_take(struct listen *ret, struct sg_error *err)
 {
     return activation_take_from(FIRST_FD, ret, err);
 }

@@ -4,17 +4,17 @@
 #define SANDGATE_GATEWAY_SYSTEMD_H
 
 #include "base/error.h"
-#include "http/server.h"
+#include "gateway/listen.h"
 
 /* Tells whoever listens at $NOTIFY_SOCKET, if it is set: "READY=1", "STOPPING=1", with further lines. A failure is
  * logged and changes nothing else. */
 void service_notify(const char *state);
 
-/* Takes the listening TCP socket that $LISTEN_FDS and $LISTEN_PID announce to this process over: ret->listen_fd and
- * ret->address. Without one, listen_fd is 0. More than one, or another kind, is SG_E_CONFIG. The environment is rid of
- * the three variables, so that no child takes them for its own. */
-int activation_take(struct http_server_options *ret, struct sg_error *err);
+/* Takes the listening sockets, of TCP or Unix, that $LISTEN_FDS and $LISTEN_PID announce to this process over: ret->at and
+ * ret->count, which is 0 without any. Too many, or another kind, are SG_E_CONFIG. The environment is rid of the three
+ * variables, so that no child takes them for its own. */
+int activation_take(struct listen *ret, struct sg_error *err);
 /* The same with the number of the first descriptor, which is 3, for tests. */
-int activation_take_from(int first_fd, struct http_server_options *ret, struct sg_error *err);
+int activation_take_from(int first_fd, struct listen *ret, struct sg_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A loop's listener: takes connections, and answers 503 at once to those for which there is no room. */
+/* A loop's listeners: take connections, and answer 503 at once to those for which there is no room. */
 #include "http/admission.h"
 #include "http/server_internal.h"
 
@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,27 +121,28 @@ static void log_no_descriptor(int error)
 }
 
 /* Leaves the listener alone for a moment: what it cannot take would wake it without end. */
-static void listener_pause(struct server_loop *home, const struct timeval *pause)
+static void listener_pause(struct loop_listener *here, const struct timeval *pause)
 {
-    (void)event_del(&home->accept_event); /* it is added again below */
-    CHECK(evtimer_add(&home->retry_event, pause) == 0);
+    (void)event_del(&here->accept_event); /* it is added again below */
+    CHECK(evtimer_add(&here->retry_event, pause) == 0);
 }
 
 static void listener_resume(int fd, short what, void *arg)
 {
-    struct server_loop *home = arg;
+    struct loop_listener *here = arg;
     (void)fd, (void)what;
-    if (home->is_accepting && event_add(&home->accept_event, NULL) != 0) {
-        listener_pause(home, &retry_after);
+    if (here->home->is_accepting && event_add(&here->accept_event, NULL) != 0) {
+        listener_pause(here, &retry_after);
     }
 }
 
 /* The process has no descriptor left, against all counting: the spare one serves to tell one client so. */
-static void shed_one(struct server_loop *home)
+static void shed_one(struct loop_listener *here)
 {
+    struct server_loop *home = here->home;
     if (home->spare_fd >= 0) {
         (void)close(home->spare_fd); /* nothing was written that could be lost */
-        int fd = accept4(home->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(here->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n"
                                          "content-length: 0\r\nconnection: close\r\n\r\n";
@@ -161,16 +161,17 @@ static bool is_full(const struct server_loop *home)
 }
 
 /* Without one that waits nobody has to go. */
-static bool has_waiting(const struct server_loop *home)
+static bool has_waiting(const struct loop_listener *here)
 {
-    struct pollfd listener = {.fd = home->listen_fd, .events = POLLIN};
+    struct pollfd listener = {.fd = here->fd, .events = POLLIN};
     return poll(&listener, 1, 0) != 0; /* what fails is told by accept() */
 }
 
 /* True if the one that waits shall be taken later: somebody has been told to give way to it. Who does so on this loop has
  * gone by the loop's next turn; where all of this loop's are busy those of the others are asked. */
-static bool makes_room(struct server_loop *home)
+static bool makes_room(struct loop_listener *here)
 {
+    struct server_loop *home = here->home;
     struct http_server *server = home->server;
     if (connection_give_way(home, PLACE_HEAD)) {
         return true;
@@ -181,12 +182,14 @@ static bool makes_room(struct server_loop *home)
     }
     home->room_tries++;
     server_relieve(server, 1);
-    listener_pause(home, &room_after);
+    listener_pause(here, &room_after);
     return true;
 }
 
-static void take(struct server_loop *home, int fd, const struct sockaddr_storage *address)
+static void take(const struct loop_listener *here, int fd, const struct sockaddr_storage *address,
+                 socklen_t len)
 {
+    struct server_loop *home = here->home;
     bool has_place = http_server_connections(home->server) < admission_connections_max();
     admission_relieve(1);
     if (server_connections_are_near(home->server)) {
@@ -195,23 +198,24 @@ static void take(struct server_loop *home, int fd, const struct sockaddr_storage
     home->room_tries = 0;
     if (!has_place || !admission_take(1)) {
         reject(home, fd);
-    } else if (!connection_start(home, fd, address)) {
+    } else if (!connection_start(here, fd, address, len)) {
         admission_give(1);
         reject(home, fd);
     }
 }
 
 /* False when there is nothing more to take. */
-static bool accept_one(struct server_loop *home)
+static bool accept_one(struct loop_listener *here)
 {
-    if (home->is_accepting && is_full(home) && (!has_waiting(home) || makes_room(home))) {
+    struct server_loop *home = here->home;
+    if (home->is_accepting && is_full(home) && (!has_waiting(here) || makes_room(here))) {
         return false;
     }
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
-    int fd = accept4(home->listen_fd, (void *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(here->fd, (void *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
-        take(home, fd, &address);
+        take(here, fd, &address, len);
         return true;
     }
     if (errno == EAGAIN) {
@@ -219,13 +223,13 @@ static bool accept_one(struct server_loop *home)
     }
     if (errno == EMFILE || errno == ENFILE) {
         log_no_descriptor(errno);
-        shed_one(home);
-        listener_pause(home, &retry_after);
+        shed_one(here);
+        listener_pause(here, &retry_after);
         return false;
     }
     if (errno == ENOMEM || errno == ENOBUFS) {
         log_no_descriptor(errno);
-        listener_pause(home, &retry_after);
+        listener_pause(here, &retry_after);
         return false;
     }
     return true; /* that one connection has failed (accept(2)): the next */
@@ -238,27 +242,39 @@ static void listener_ready(int fd, short what, void *arg)
     }
 }
 
-void listener_start(struct server_loop *home)
+static void listener_start(struct loop_listener *here)
 {
-    struct event_base *base = loop_base(home->loop);
-    CHECK(event_assign(&home->accept_event, base, home->listen_fd, EV_READ | EV_PERSIST,
-                       listener_ready, home) == 0);
-    CHECK(evtimer_assign(&home->retry_event, base, listener_resume, home) == 0);
-    CHECK(event_add(&home->accept_event, NULL) == 0);
+    struct event_base *base = loop_base(here->home->loop);
+    CHECK(event_assign(&here->accept_event, base, here->fd, EV_READ | EV_PERSIST, listener_ready,
+                       here) == 0);
+    CHECK(evtimer_assign(&here->retry_event, base, listener_resume, here) == 0);
+    CHECK(event_add(&here->accept_event, NULL) == 0);
+}
+
+void listeners_start(struct server_loop *home)
+{
+    for (size_t i = 0; i < home->server->listeners_count; i++) {
+        listener_start(&home->listeners[i]);
+    }
     home->is_accepting = true;
 }
 
-void listener_stop(struct server_loop *home)
+static void listener_stop(struct loop_listener *here)
 {
-    if (!home->is_accepting) {
-        return;
+    while (!here->listener->keeps_queue &&
+           accept_one(here)) { /* clients whose connection the kernel has accepted already */
     }
+    (void)event_del(&here->accept_event); /* has no effect on one that is not added */
+    (void)evtimer_del(&here->retry_event);
+    (void)close(here->fd); /* nothing was written that could be lost */
+    here->fd = -1;
+}
+
+void listeners_stop(struct server_loop *home)
+{
+    bool was_accepting = home->is_accepting;
     home->is_accepting = false;
-    while (!home->is_shared &&
-           accept_one(home)) { /* clients whose connection the kernel has accepted already */
+    for (size_t i = 0; was_accepting && i < home->server->listeners_count; i++) {
+        listener_stop(&home->listeners[i]);
     }
-    (void)event_del(&home->accept_event); /* has no effect on one that is not added */
-    (void)evtimer_del(&home->retry_event);
-    (void)close(home->listen_fd); /* nothing was written that could be lost */
-    home->listen_fd = -1;
 }

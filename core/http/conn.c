@@ -9,10 +9,7 @@
 #include "base/log.h"
 #include "base/trace.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -106,22 +103,10 @@ int connection_send(struct connection *connection, struct iovec *vectors, size_t
 
 static const char *address_text(struct connection *connection)
 {
-    char host[INET6_ADDRSTRLEN] = "?";
-    char *text = connection->address_text;
-    if (text[0] != '\0') {
-        return text;
+    if (connection->address_text[0] == '\0') {
+        http_address_write(&connection->address, connection->address_len, connection->address_text);
     }
-    if (connection->address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *six = (const void *)&connection->address;
-        (void)inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host); /* else it stays '?' */
-        (void)snprintf(text, sizeof connection->address_text, "[%s]:%u", host,
-                       ntohs(six->sin6_port));
-    } else {
-        const struct sockaddr_in *four = (const void *)&connection->address;
-        (void)inet_ntop(AF_INET, &four->sin_addr, host, sizeof host); /* else it stays '?' */
-        (void)snprintf(text, sizeof connection->address_text, "%s:%u", host, ntohs(four->sin_port));
-    }
-    return text;
+    return connection->address_text;
 }
 
 static void log_refusal(struct connection *connection, const struct sg_error *err)
@@ -372,13 +357,18 @@ static void connection_run(void *arg)
     connection_free(connection);
 }
 
-bool connection_start(struct server_loop *home, int fd, const struct sockaddr_storage *address)
+bool connection_start(const struct loop_listener *here, int fd,
+                      const struct sockaddr_storage *address, socklen_t address_len)
 {
+    struct server_loop *home = here->home;
     struct connection *connection = check_alloc(calloc(1, sizeof *connection));
     connection->magic = CONNECTION_MAGIC;
     connection->fd = fd;
     connection->home = home;
+    connection->listener = here->listener;
     connection->address = *address;
+    connection->address_len = address_len;
+    http_address_unmap(&connection->address);
     struct sg_error err = {0};
     if (fiber_start(home->loop, "connection", connection_run, connection, &connection->fiber,
                     &err) != 0) {
@@ -410,4 +400,16 @@ const char *http_client_address(const struct http_exchange *exchange)
 {
     CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
     return address_text(exchange->connection);
+}
+
+const struct sockaddr_storage *http_client_peer(const struct http_exchange *exchange)
+{
+    CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
+    return &exchange->connection->address;
+}
+
+enum http_listener_use http_request_listener(const struct http_exchange *exchange)
+{
+    CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
+    return exchange->connection->listener->at.use;
 }

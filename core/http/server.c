@@ -1,158 +1,12 @@
-/* The server as a whole: binding, starting and draining on all loops. What touches a loop's part is posted to it. */
+/* The server as a whole: its beginning, starting and draining on all loops. What touches a loop's part is posted to it. */
 #include "http/fetch.h"
 #include "http/server_internal.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-
-#define LISTEN_QUEUE 4096         /* the kernel lowers it to net.core.somaxconn */
-#define NOTSENT_BYTES (64 * 1024) /* more is not handed to the kernel than it can send soon */
-
-/* ---- binding ---- */
-
-static void address_write(const struct sockaddr_storage *address, char *out, size_t size)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (address->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *six = (const void *)address;
-        (void)inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host); /* else it stays '?' */
-        (void)snprintf(out, size, "[%s]:%u", host, ntohs(six->sin6_port));
-        return;
-    }
-    const struct sockaddr_in *four = (const void *)address;
-    (void)inet_ntop(AF_INET, &four->sin_addr, host, sizeof host); /* else it stays '?' */
-    (void)snprintf(out, size, "%s:%u", host, ntohs(four->sin_port));
-}
-
-static uint16_t *address_port(struct sockaddr_storage *address)
-{
-    return address->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)(void *)address)->sin6_port
-                                          : &((struct sockaddr_in *)(void *)address)->sin_port;
-}
-
-static int cannot_listen(const struct http_server_options *options, struct sg_error *err)
-{
-    int error = errno;
-    char address[96];
-    address_write(&options->address, address, sizeof address);
-    const char *hint = error == EADDRINUSE ? " (is another server running there?)"
-                       : error == EACCES   ? " (ports below 1024 need a privilege)"
-                                           : "";
-    return error_set(err, SG_E_CONFIG, "cannot listen on %s: %s%s", address, strerror(error), hint);
-}
-
-static bool option_set(int fd, int level, int option, int value)
-{
-    return setsockopt(fd, level, option, &value, sizeof value) == 0;
-}
-
-static int socket_bind(const struct http_server_options *options, int reuse)
-{
-    int fd = socket(options->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    if (!option_set(fd, SOL_SOCKET, reuse, 1) ||
-        bind(fd, (const void *)&options->address, options->address_len) != 0) {
-        int error = errno;
-        (void)close(fd); /* the first failure is the one to tell */
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
-/* With SO_REUSEPORT a second process would take half of the connections unseen. This socket has only SO_REUSEADDR, so
- * it meets every other one that listens; and also those that are bound and do not listen yet, since listeners get their
- * SO_REUSEADDR (which lets them come back while old connections linger) only when they start. */
-static int probe(const struct http_server_options *options, struct sg_error *err)
-{
-    int fd = socket_bind(options, SO_REUSEADDR);
-    if (fd < 0 || listen(fd, 1) != 0) {
-        (void)cannot_listen(options, err); /* the code is returned below */
-        if (fd >= 0) {
-            (void)close(fd); /* nothing was written that could be lost */
-        }
-        return SG_E_CONFIG;
-    }
-    (void)close(fd); /* as above */
-    return 0;
-}
-
-static int port_read(int fd, uint16_t *ret)
-{
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    if (getsockname(fd, (void *)&bound, &len) != 0) {
-        return -1;
-    }
-    *ret = ntohs(*address_port(&bound));
-    return 0;
-}
-
-/* Accepted sockets inherit these options. */
-static int listener_bind(const struct http_server_options *options, struct server_loop *home,
-                         struct sg_error *err)
-{
-    home->listen_fd = socket_bind(options, SO_REUSEPORT);
-    home->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (home->listen_fd < 0 || home->spare_fd < 0 ||
-        !option_set(home->listen_fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
-        !option_set(home->listen_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES)) {
-        return cannot_listen(options, err);
-    }
-    return 0;
-}
-
-/* One listening socket for all: each loop has a descriptor of its own to it. */
-static int share_all(const struct http_server_options *options, struct http_server *server,
-                     struct sg_error *err)
-{
-    for (size_t i = 0; i < server->loops_count; i++) {
-        struct server_loop *home = &server->loops[i];
-        home->is_shared = true;
-        home->listen_fd =
-            i == 0 ? options->listen_fd : fcntl(server->loops[0].listen_fd, F_DUPFD_CLOEXEC, 0);
-        home->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        if (home->listen_fd < 0 || home->spare_fd < 0 ||
-            fcntl(home->listen_fd, F_SETFL, O_NONBLOCK) != 0 ||
-            !option_set(home->listen_fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
-            !option_set(home->listen_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES)) {
-            return cannot_listen(options, err);
-        }
-    }
-    CHECK(port_read(options->listen_fd, &server->port) == 0);
-    return 0;
-}
-
-static int bind_all(const struct http_server_options *given, struct http_server *server,
-                    struct sg_error *err)
-{
-    struct http_server_options options = *given;
-    if (*address_port(&options.address) != 0) {
-        int code = probe(&options, err);
-        if (code != 0) {
-            return code;
-        }
-    }
-    for (size_t i = 0; i < server->loops_count; i++) {
-        int code = listener_bind(&options, &server->loops[i], err);
-        if (code != 0) {
-            return code;
-        }
-        if (i == 0) { /* port 0 becomes the same for all */
-            CHECK(port_read(server->loops[0].listen_fd, &server->port) == 0);
-            *address_port(&options.address) = htons(server->port);
-        }
-    }
-    return 0;
-}
 
 /* ---- beginning and end ---- */
 
@@ -161,7 +15,11 @@ static void server_loop_init(struct server_loop *home, struct http_server *serve
 {
     home->server = server;
     home->loop = loop;
-    home->listen_fd = home->spare_fd = -1;
+    home->spare_fd = -1;
+    for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++) {
+        home->listeners[i] =
+            (struct loop_listener){.home = home, .listener = &server->listeners[i], .fd = -1};
+    }
     TAILQ_INIT(&home->connections);
     for (int i = 0; i < PLACE_COUNT; i++) {
         TAILQ_INIT(&home->places[i]);
@@ -174,24 +32,33 @@ static void server_unref(struct http_server *server)
     if (atomic_fetch_sub(&server->refs, 1) > 1) {
         return;
     }
+    listeners_close(server);
     for (size_t i = 0; i < server->loops_count; i++) {
-        struct server_loop *home = &server->loops[i];
-        if (home->listen_fd >= 0) {
-            (void)close(home->listen_fd); /* nothing was written that could be lost */
-        }
-        if (home->spare_fd >= 0) {
-            (void)close(home->spare_fd); /* as above */
+        if (server->loops[i].spare_fd >= 0) {
+            (void)close(server->loops[i].spare_fd); /* nothing was written that could be lost */
         }
     }
     server->magic = 0;
     free(server);
 }
 
+/* Each loop's descriptor that is given up where there is no other. */
+static int spares_open(struct http_server *server, struct sg_error *err)
+{
+    for (size_t i = 0; i < server->loops_count; i++) {
+        server->loops[i].spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (server->loops[i].spare_fd < 0) {
+            return error_set(err, SG_E_CONFIG, "cannot open /dev/null: %s", strerror(errno));
+        }
+    }
+    return 0;
+}
+
 int http_server_new(const struct http_server_options *options, struct http_server **ret,
                     struct sg_error *err)
 {
     CHECK(options->loops_count > 0);
-    CHECK(options->address.ss_family == AF_INET || options->address.ss_family == AF_INET6);
+    CHECK(options->listeners_count > 0 && options->listeners_count <= HTTP_LISTENERS_MAX);
     size_t size = sizeof(struct http_server) + options->loops_count * sizeof(struct server_loop);
     struct http_server *server = check_alloc(calloc(1, size));
     server->magic = SERVER_MAGIC;
@@ -205,11 +72,15 @@ int http_server_new(const struct http_server_options *options, struct http_serve
                                           .write_ms = LIMIT_WRITE_MS,
                                           .linger_ms = 5000,
                                           .settled_ms = 15000};
+    server->listeners_count = options->listeners_count;
+    for (size_t i = 0; i < server->listeners_count; i++) {
+        server->listeners[i].at = options->listeners[i];
+    }
     for (size_t i = 0; i < server->loops_count; i++) {
         server_loop_init(&server->loops[i], server, options->loops[i]);
     }
-    int code =
-        options->listen_fd != 0 ? share_all(options, server, err) : bind_all(options, server, err);
+    int code = listeners_bind(server, err);
+    code = code == 0 ? spares_open(server, err) : code;
     if (code != 0) {
         server_unref(server);
         return code;
@@ -342,17 +213,14 @@ static void relieve(struct admission_reliever *reliever, size_t count)
 static void start_here(struct server_loop *home, void *arg)
 {
     (void)arg;
-    listener_start(home);
+    listeners_start(home);
 }
 
 void http_server_start(struct http_server *server)
 {
     CHECK(!server->is_started);
     server->is_started = true;
-    for (size_t i = 0; i < server->loops_count; i++) {
-        CHECK(option_set(server->loops[i].listen_fd, SOL_SOCKET, SO_REUSEADDR, 1));
-        CHECK(listen(server->loops[i].listen_fd, LISTEN_QUEUE) == 0); /* bound, so it can */
-    }
+    listeners_listen(server);
     post_to_all(server, start_here, NULL);
     server->reliever.relieve = relieve;
     admission_set_reliever(&server->reliever);
@@ -379,7 +247,7 @@ static void drain_here(struct server_loop *home, void *arg)
 {
     struct drain *drain = arg;
     home->is_draining = true;
-    listener_stop(home);
+    listeners_stop(home);
     rejected_close_all(home);
     connections_close_silent(home);
     struct drain_done *done = &drain->done[home - home->server->loops];
@@ -389,6 +257,7 @@ static void drain_here(struct server_loop *home, void *arg)
 void http_server_drain(struct http_server *server)
 {
     admission_set_reliever(NULL); /* all that is idle is closed below */
+    listeners_remove_files(server);
     struct drain drain = {.waiter = fiber_self(), .left = server->loops_count};
     CHECK(drain.waiter != NULL);
     drain.done = check_alloc(calloc(drain.left, sizeof *drain.done));
@@ -441,5 +310,13 @@ size_t http_server_connections(struct http_server *server)
 
 uint16_t http_server_port(const struct http_server *server)
 {
-    return server->port;
+    return http_address_port(&server->listeners[0].at.address);
+}
+
+void http_server_address(const struct http_server *server, size_t listener,
+                         char ret[HTTP_ADDRESS_BYTES])
+{
+    CHECK(listener < server->listeners_count);
+    const struct http_listener_options *at = &server->listeners[listener].at;
+    http_address_write(&at->address, at->address_len, ret);
 }

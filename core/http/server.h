@@ -11,34 +11,49 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "http/address.h"
 #include "http/head.h"
 #include "loop/loop.h"
 
-#include <sys/socket.h>
+#include <sys/types.h>
 
 /* Connections on each loop that were answered 503 and stay for a second until the client has read it; a loop holds a
- * listener and a spare descriptor besides. The process's start counts them among admission_init()'s `fixed`. */
+ * spare descriptor besides, and one for each listener. The process's start counts them among admission_init()'s `fixed`. */
 #define HTTP_SERVER_REJECTED_MAX 32
-#define HTTP_SERVER_LOOP_DESCRIPTORS (HTTP_SERVER_REJECTED_MAX + 2)
+#define HTTP_SERVER_LOOP_DESCRIPTORS(listeners) (HTTP_SERVER_REJECTED_MAX + 1 + (listeners))
+
+#define HTTP_LISTENERS_MAX 16 /* addresses of one server */
 
 struct http_server;   /* for all loops */
 struct http_exchange; /* one request and its answer; lives during the handler */
 
 typedef void http_handler(void *ctx, struct http_exchange *);
 
-struct http_server_options {
-    struct sockaddr_storage address;
+/* What a listener is for. The server treats all alike; the handler asks by which one a request came. */
+enum http_listener_use { HTTP_USE_PUBLIC, HTTP_USE_ADMIN };
+
+struct http_listener_options {
+    struct sockaddr_storage address; /* of IPv4, IPv6 or a Unix socket */
     socklen_t address_len;
-    int listen_fd; /* listens at the address already: taken over, by failures too; 0: none */
+    enum http_listener_use use;
+    mode_t mode;   /* of a Unix socket's file, as chmod(2) takes it */
+    int listen_fd; /* listens already, and tells the address: taken over, by failures too; 0: none */
+};
+
+struct http_server_options {
+    struct http_listener_options listeners[HTTP_LISTENERS_MAX];
+    size_t listeners_count;    /* 1 at the least */
     struct loop *const *loops; /* borrowed */
     size_t loops_count;
     http_handler *handle;
     void *ctx;
 };
 
-/* Binds (once without SO_REUSEPORT, so that a second process fails with a clear SG_E_CONFIG message naming the
- * address), then a listener for each loop. With listen_fd nothing is bound: all loops accept on duplicates of it, and what
- * nobody has accepted at the end stays for the next process. Does not accept yet. */
+/* Binds each address (once without SO_REUSEPORT, so that a second process fails with a clear SG_E_CONFIG message naming it),
+ * then a listener for each loop. IPv6 addresses take IPv6 alone. A Unix socket is one for all loops; a file of its name at
+ * which nobody listens is replaced, and its own is removed by http_server_drain() or http_server_free(). With listen_fd
+ * nothing is bound: all loops accept on duplicates of it, and what nobody has accepted at the end stays for the next
+ * process. Does not accept yet. */
 int http_server_new(const struct http_server_options *, struct http_server **ret,
                     struct sg_error *err);
 void http_server_start(struct http_server *); /* accepts on every loop */
@@ -50,12 +65,18 @@ void http_server_cancel(
     struct http_server *); /* cancels the fiber of every connection that is left; any thread */
 void http_server_free(
     struct http_server *); /* after drain, once busy is 0 and no connection is left */
-size_t http_server_connections(struct http_server *);  /* open, all loops; any thread */
-uint16_t http_server_port(const struct http_server *); /* the bound one, for port 0 */
+size_t http_server_connections(struct http_server *); /* open, all loops; any thread */
+/* Where the listener of that index listens, with the port that was bound for port 0. */
+void http_server_address(const struct http_server *, size_t listener, char ret[HTTP_ADDRESS_BYTES]);
+uint16_t http_server_port(const struct http_server *); /* of the first listener */
 
 const struct http_head *http_request_head(const struct http_exchange *);
 /* The client's address as text, for logs. */
 const char *http_client_address(const struct http_exchange *);
+/* The same as it is: IPv4 (also where the socket has it mapped into IPv6), IPv6, or a Unix socket, mostly without a name. */
+const struct sockaddr_storage *http_client_peer(const struct http_exchange *);
+/* By which listener it came. */
+enum http_listener_use http_request_listener(const struct http_exchange *);
 
 /* What its body counts against: bytes are taken before they are read, and stay taken. Before http_read_body(). */
 struct account;

@@ -1,10 +1,11 @@
-/* What the files of the HTTP front share: server.c (all loops), accept.c (a listener), conn.c (a connection's fiber),
+/* What the files of the HTTP front share: server.c (all loops), bind.c (addresses), accept.c (a listener), conn.c (a connection's fiber),
  * place.c (who gives way), body.c (reading) and answer.c (writing). Tests include it for http_server_tune(), and those of
  * relief for connection_give_way(). */
 #ifndef SANDGATE_HTTP_SERVER_INTERNAL_H
 #define SANDGATE_HTTP_SERVER_INTERNAL_H
 
 #include "base/check.h"
+#include "http/address.h"
 #include "http/admission.h"
 #include "http/server.h"
 
@@ -44,15 +45,30 @@ enum place {
     PLACE_COUNT
 };
 
+/* An address at which the server listens, on all loops. */
+struct http_listener {
+    struct http_listener_options at; /* with the port that was bound */
+    bool keeps_queue; /* the socket is somebody else's too, who hands it to the next process */
+    bool has_file;    /* a Unix socket's, made here: removed at the end, if it still is the same */
+    dev_t file_device;
+    ino_t file_number;
+};
+
+/* One loop's part of it. */
+struct loop_listener {
+    struct server_loop *home;
+    const struct http_listener *listener;
+    int fd; /* -1: none */
+    struct event accept_event, retry_event;
+};
+
 /* One loop's part of the server; touched by its thread, but for the two counts. */
 struct server_loop {
     struct http_server *server;
     struct loop *loop;
-    int listen_fd;
+    struct loop_listener listeners[HTTP_LISTENERS_MAX]; /* as many as the server's */
     int spare_fd; /* given up for a moment where accept() meets EMFILE */
     bool is_accepting, is_draining;
-    bool is_shared; /* the socket is somebody else's too, who hands it to the next process */
-    struct event accept_event, retry_event;
     TAILQ_HEAD(, connection) connections;
     TAILQ_HEAD(, connection) places[PLACE_COUNT]; /* the longest there first; of PLACE_KEPT none */
     TAILQ_HEAD(, rejected) rejected;
@@ -72,9 +88,10 @@ struct http_server {
     atomic_size_t relief_heads; /* of them, on all loops together, those without a whole head */
     http_handler *handle;
     void *ctx;
-    uint16_t port;
     bool is_started;
     struct http_tuning tuning;
+    struct http_listener listeners[HTTP_LISTENERS_MAX];
+    size_t listeners_count;
     size_t loops_count;
     struct server_loop loops[];
 };
@@ -83,18 +100,20 @@ struct connection {
     uint32_t magic;
     int fd;
     struct server_loop *home;
+    const struct http_listener *listener; /* by which it came */
     struct fiber *fiber;
     struct fiber_watch *watch;
-    struct http_exchange *exchange; /* while a handler runs */
-    bool is_gone;                   /* the client closed or half-closed */
-    enum place place;               /* it stands in home->places of it */
-    int64_t place_since;            /* for so long, clock_ms() */
-    bool must_reset;                /* at its end the client shall see a cut, not an end */
-    struct buf in;                  /* read and not yet used */
-    struct buf head;                /* of the exchange */
-    struct buf out;                 /* an answer's head that was not yet sent */
-    struct sockaddr_storage address;
-    char address_text[64]; /* filled when it is asked for */
+    struct http_exchange *exchange;  /* while a handler runs */
+    bool is_gone;                    /* the client closed or half-closed */
+    enum place place;                /* it stands in home->places of it */
+    int64_t place_since;             /* for so long, clock_ms() */
+    bool must_reset;                 /* at its end the client shall see a cut, not an end */
+    struct buf in;                   /* read and not yet used */
+    struct buf head;                 /* of the exchange */
+    struct buf out;                  /* an answer's head that was not yet sent */
+    struct sockaddr_storage address; /* the client's, never a mapped one */
+    socklen_t address_len;
+    char address_text[HTTP_ADDRESS_BYTES]; /* filled when it is asked for */
     TAILQ_ENTRY(connection) link, place_link;
 };
 
@@ -126,15 +145,25 @@ bool server_connections_are_near(struct http_server *);
  * idle and lingering ones, and where so many more would be beyond them as many others on all loops. Any thread. */
 void server_relieve(struct http_server *, size_t count);
 
+/* ---- bind.c ---- */
+/* Binds all of server->listeners, for each loop. SG_E_CONFIG with the address; listeners_close() is owed in either case. */
+int listeners_bind(struct http_server *, struct sg_error *err);
+void listeners_listen(struct http_server *);
+/* The files of Unix sockets: nobody finds them from now on. */
+void listeners_remove_files(struct http_server *);
+void listeners_close(
+    struct http_server *); /* those that no loop has closed; any of them bound or not */
+
 /* ---- accept.c ---- */
-void listener_start(struct server_loop *);
-void listener_stop(struct server_loop *); /* takes what waits in its queue, then closes it */
+void listeners_start(struct server_loop *);
+void listeners_stop(struct server_loop *); /* takes what waits in their queues, then closes them */
 void rejected_close_all(struct server_loop *);
 const char *server_loop_date(struct server_loop *); /* now, as HTTP writes it */
 
 /* ---- conn.c ---- */
 /* Takes the descriptor; false (and it stays the caller's) where no fiber can be had. */
-bool connection_start(struct server_loop *, int fd, const struct sockaddr_storage *);
+bool connection_start(const struct loop_listener *, int fd, const struct sockaddr_storage *,
+                      socklen_t);
 
 /* Appends what there is, at most `room` bytes. 0, SG_E_TIMEOUT, or SG_E_CANCELLED where the client or the fiber is
  * gone. Waits. */

@@ -71,6 +71,19 @@ def request(gateway, method, path, body=None, headers=None, key=None, patience=1
         connection.close()
 
 
+class UnixConnection(http.client.HTTPConnection):
+    """To a Unix socket: a path, or an abstract name that starts with a NUL."""
+
+    def __init__(self, path, patience=120):
+        super().__init__("localhost", timeout=patience)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 def request_on(connection, method, path, body=None, headers=None, key=None):
     sent = dict(headers or {})
     if body is not None and not any(name.lower() == "content-type" for name in sent):

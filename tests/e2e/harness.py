@@ -174,7 +174,7 @@ def parse_log(line):
 class Gateway:
     """One running `sandgate serve`."""
 
-    def __init__(self, test, config, env=None, journals=(), upstream_ports=(), serve=True, arguments=(), prefix=(),
+    def __init__(self, test, config, env=None, journals=(), upstream_ports=(), serve=True, arguments=None, prefix=(),
                  readable=False, pass_fds=(), binary=BINARY):
         self.test = test
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-e2e-", dir=test.folder))
@@ -193,7 +193,7 @@ class Gateway:
         self.port = 0
         # `--pdeathsig` last, for changing the user clears it: a test program that is killed leaves no gateway behind.
         command = [*prefix, shutil.which("setpriv"), "--pdeathsig", "KILL", *UNDER, str(binary), "serve",
-                   "--config", str(self.config_path), *(arguments or ("--listen", "127.0.0.1:0"))]
+                   "--config", str(self.config_path), *(("--listen", "127.0.0.1:0") if arguments is None else arguments)]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
                                         start_new_session=True, pass_fds=pass_fds)
@@ -202,7 +202,8 @@ class Gateway:
         if serve:
             serving = self.wait_event("serving")
             self.address = serving["address"]
-            self.port = int(self.address.rsplit(":", 1)[1])
+            number = self.address.rsplit(":", 1)[1]
+            self.port = int(number) if number.isdigit() else 0  # of a Unix socket
             self.fds_before = self.fds()
 
     def _read(self):
@@ -213,6 +214,11 @@ class Gateway:
         with self.changed:
             self.ended = True
             self.changed.notify_all()
+
+    @property
+    def addresses(self):
+        """All at which it serves, as it logs them."""
+        return [event["address"] for event in self.events("listening")] or [self.address]
 
     @property
     def url(self):

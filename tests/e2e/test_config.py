@@ -253,7 +253,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
             self.assertIn("  describe   print a plugin's kinds and options", out)
             self.assertIn("  version    print the version", out)
             self.assertIn("Each takes --help.", out)
-        for command, first in (("serve", "usage: sandgate serve [--config FILE] [--listen ADDRESS:PORT]"),
+        for command, first in (("serve", "usage: sandgate serve [--config FILE] [--listen ADDRESS]"),
                                ("check", "usage: sandgate check [--config FILE]"),
                                ("plugins", "usage: sandgate plugins [--plugin-path FOLDER]"),
                                ("describe", "usage: sandgate describe PLUGIN [--plugin-path FOLDER]"),

@@ -286,6 +286,20 @@ class Users(Keyed):
                          "the limit that is nearest")
         self.assertEqual([r.get("x-ratelimit-remaining-requests") for r in replies], ["1", "0", "0", "0", "0"])
 
+    def test_what_a_limit_refused_is_counted_by_the_limit_and_whose_it_is(self):
+        gateway = self.front(*[turn for i in range(2) for turn in (code("print(1)", f"c{i}"), answer("x"))], runs_per_minute=1,
+                             requests_per_minute=4, user_requests_per_minute=2, others=[("prometheus", B, {"use": "metrics"})])
+        self.assertEqual(self.ask(gateway, "ann", "x").status, 200)
+        self.assertEqual(self.ask(gateway, "ann", "x").status, 429, "no run is left")
+        self.assertEqual([self.ask(gateway, user, text="x", tools=()).status for user in ("ann", "bob", "bob", "carl")],
+                         [429, 200, 200, 429])
+        text = get(gateway, "/metrics", key=B).body.decode()
+        counted = {line.split("{")[1] for line in text.splitlines() if line.startswith("sandgate_limited_total{")}
+        self.assertEqual(counted, {
+            'limit="requests_per_minute",of="key"} 1', 'limit="requests_per_minute",of="user"} 1',
+            'limit="in_flight",of="key"} 0', 'limit="in_flight",of="user"} 0',
+            'limit="runs_per_minute",of="key"} 1', 'limit="runs_per_minute",of="user"} 0'})
+
     def test_names_that_are_made_up_do_not_get_round_the_keys_limit(self):
         gateway = self.front(requests_per_minute=5, runs_per_minute=1, in_flight=50, user_in_flight=1)
         statuses = [self.ask(gateway, f"made-up-{i}", text="x", tools=()).status for i in range(8)]

@@ -1,4 +1,5 @@
 """What operators use: metrics, an identity's view of its sessions, the service manager, and the page of the configuration."""
+import os
 import pathlib
 import re
 import shutil
@@ -8,7 +9,7 @@ import sys
 import unittest
 import urllib.parse
 
-from client import Wire, body_of, chat, get, request
+from client import UnixConnection, Wire, body_of, chat, get, request, request_on
 from harness import BINARY, E2E, ROOT, main, parse_log, poll
 from upstream import Status, answer, code, streamed
 
@@ -20,16 +21,25 @@ LINE = re.compile(r'([a-z_]+)(\{[a-z]+="(?:[^"\\]|\\.)*"(?:,[a-z]+="(?:[^"\\]|\\
 # Listens, then becomes the gateway as a service manager would start it.
 ACTIVATE = """
 import os, socket, sys
-kind = sys.argv[1]
-if kind.isdigit():
-    s = socket.socket(fileno=int(kind))
-else:
-    s = socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET)
-    s.bind("\\0sandgate-test-%d" % os.getpid() if kind == "unix" else ("127.0.0.1", 0))
-    s.listen(16)
-os.dup2(s.fileno(), 3)
-os.set_inheritable(3, True)
-os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+import fcntl
+kinds = sys.argv[1].split(",")
+high = []
+for kind in kinds:
+    if kind.isdigit():
+        s = socket.socket(fileno=int(kind))
+    elif kind == "datagram":
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    else:
+        path = kind.removeprefix("unix:")
+        s = socket.socket(socket.AF_UNIX if path != kind else socket.AF_INET)
+        s.bind(path if path != kind else ("127.0.0.1", 0))
+        s.listen(16)
+    high.append(fcntl.fcntl(s.fileno(), fcntl.F_DUPFD, 100))
+for place, fd in enumerate(high, 3):
+    os.dup2(fd, place)
+    os.set_inheritable(place, True)
+    os.close(fd)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(kinds)), LISTEN_FDNAMES=":".join(["sandgate"] * len(kinds)))
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
@@ -255,9 +265,9 @@ class SessionList(E2E):
 
 
 class ServiceManager(E2E):
-    def activated(self, kind, **options):
+    def activated(self, *kinds, **options):
         return self.gateway({"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["mock"]}]},
-                            prefix=[sys.executable, "-c", ACTIVATE, kind], arguments=("--listen", "127.0.0.1:1"), **options)
+                            prefix=[sys.executable, "-c", ACTIVATE, ",".join(kinds)], arguments=("--listen", "127.0.0.1:1"), **options)
 
     def test_it_is_told_when_the_gateway_is_ready_and_when_it_stops(self):
         path = self.path("notify")
@@ -293,11 +303,23 @@ class ServiceManager(E2E):
                 self.assertEqual(wire.answer().status, 200)
 
     def test_another_kind_of_socket_stops_the_start(self):
-        gateway = self.activated("unix", serve=False)
+        gateway = self.activated("datagram", serve=False)
         gateway.stopped = True
         self.assertEqual(gateway.wait_end(), 1)
-        self.assertEqual(gateway.log(), "sandgate: what the service manager handed over is not a listening TCP socket: the "
-                                        "socket unit needs 'ListenStream=ADDRESS:PORT' and 'Accept=no'")
+        self.assertEqual(gateway.log(), "sandgate: what the service manager handed over as socket 1 is not a listening stream "
+                                        "socket: the socket unit needs 'ListenStream=ADDRESS:PORT' or 'ListenStream=/PATH', and "
+                                        "'Accept=no'")
+
+    def test_several_sockets_of_several_kinds_are_served(self):
+        path = self.path("handed.sock")
+        gateway = self.activated("tcp", "unix:" + path)
+        tcp, unix = gateway.addresses
+        self.assertRegex(tcp, r"^127\.0\.0\.1:\d+$")
+        self.assertEqual(unix, "unix:" + path)
+        self.assertEqual(get(gateway, "/health/live").status, 200)
+        self.assertEqual(request_on(UnixConnection(path), "GET", "/health/live").status, 200)
+        gateway.stop()
+        self.assertTrue(os.path.exists(path), "it is the service manager's, which hands it to the next process")
 
     def test_a_start_that_fails_leaves_the_reason_in_the_last_line(self):
         with socket.socket() as taken:

@@ -1,5 +1,5 @@
 /* JavaScript in a box: what a cell gives, what stays from cell to cell, how it ends. Every test makes a real box. Skipped
- * where there is no node under /usr; where boxes share the gateway's uid it is shown to be refused. */
+ * where there is no node under /usr. */
 #include "fixture.h"
 
 #include "loop/loop.h"
@@ -24,11 +24,6 @@ static void js_for(const char *code, int64_t timeout_ms)
 #define NEW_NODE(why)                                                               \
     "[status]{\"state\":\"restarted\",\"note\":\"node " why "; this is a new one: " \
     "variables and functions are not those of before\"}"
-
-static bool can_run(void)
-{
-    return geteuid() == 0;
-}
 
 static void values_body(void)
 {
@@ -151,19 +146,95 @@ static void what_an_earlier_cell_left_running_does_not_print_into_a_later_one(vo
     with_box(apart_body);
 }
 
-static void shared_body(void)
+/* All that node waits for: where boxes have the gateway's uid it does so by poll(). */
+static void waits_body(void)
 {
-    js_for("1", DEFAULT_TIMEOUT_MS);
-    CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
-    EXPECT_TEXT(o.error.message,
-                "local (box): JavaScript runs only in containers that have host uids of their own: "
-                "the gateway must run as root for that");
-    EXPECT_RUN("1", VALUE("1"));
+    EXPECT_JS("const cat = child_process.spawn('cat'); let got = ''; cat.stdout.on('data', (d) => "
+              "got += d);"
+              "cat.stdin.end('through a pipe'); await new Promise((r) => cat.on('close', r)); got",
+              VALUE("'through a pipe'"));
+    EXPECT_JS("fs.writeFileSync('/home/user/.child.js', \"process.on('message', (m) => "
+              "process.send(m + 1, \" +"
+              "\"() => process.disconnect()))\"); const child = "
+              "child_process.fork('/home/user/.child.js');"
+              "child.send(41); (await events.once(child, 'message'))[0]",
+              VALUE("42"));
+    EXPECT_JS("const worker = new worker_threads.Worker(\"const port = "
+              "require('worker_threads').parentPort;\" +"
+              "\"port.on('message', (m) => port.postMessage(m * 2))\", {eval: true}); "
+              "worker.postMessage(21);"
+              "const doubled = (await events.once(worker, 'message'))[0]; await "
+              "worker.terminate(); doubled",
+              VALUE("42"));
+    EXPECT_JS(
+        "const server = http.createServer((q, a) => a.end('served')).listen(0, '127.0.0.1');"
+        "await events.once(server, 'listening');"
+        "const text = await (await fetch('http://127.0.0.1:' + server.address().port)).text();"
+        "server.closeAllConnections(); await new Promise((r) => server.close(r)); text",
+        VALUE("'served'"));
+    EXPECT_JS("await stream.promises.pipeline(stream.Readable.from(['a'.repeat(100000)]), "
+              "zlib.createGzip(),"
+              "fs.createWriteStream('/home/user/.packed'));"
+              "zlib.gunzipSync(await fs.promises.readFile('/home/user/.packed')).length",
+              VALUE("100000"));
+    EXPECT_JS("let read = 0; for await (const part of process.stdin) read += part.length; read",
+              VALUE("0"));
+    EXPECT_JS("(await dns.promises.lookup('localhost', {family: 4})).address",
+              VALUE("'127.0.0.1'"));
+    EXPECT_JS("const later = events.once(process, 'SIGUSR2'); process.kill(process.pid, 'SIGUSR2');"
+              "await later; 'signalled'",
+              VALUE("'signalled'"));
 }
 
-static void without_uids_of_their_own_boxes_run_no_javascript(void)
+static void all_that_node_waits_for_comes(void)
 {
-    with_box(shared_body);
+    with_box(waits_body);
+}
+
+static void refused_body(void)
+{
+    EXPECT_JS("await fetch('http://192.0.2.1/').catch((e) => e.cause.code)",
+              VALUE("'ENETUNREACH'"));
+    EXPECT_JS("let why; try { fs.watch('/home/user') } catch (e) { why = e.code } why",
+              VALUE("'ENOSYS'"));
+    EXPECT_JS("const udp = dgram.createSocket('udp4');"
+              "const sent = await new Promise((r) => udp.send('x', 9, '127.0.0.1', r));"
+              "udp.close(); sent && sent.code",
+              geteuid() == 0 ? VALUE("null") : VALUE("'EPERM'"));
+}
+
+static void what_a_box_does_not_give_node_fails_with_its_reason(void)
+{
+    with_box(refused_body);
+}
+
+/* Not only the one that runs cells. */
+static void others_body(void)
+{
+    static const char command[] =
+        "env -i /usr/bin/env node -e 'setTimeout(() => console.log(1 + 1), 5)'";
+    host_exec(box, "bash", command, strlen(command), DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.out.data, "2\n");
+    EXPECT_TEXT(o.err.data, "");
+    EXPECT_RUN("import subprocess\n"
+               "print(subprocess.run(['node', '-e', 'setTimeout(() => console.log(3), 5)'], "
+               "capture_output=True))",
+               "[out]CompletedProcess(args=['node', '-e', 'setTimeout(() => console.log(3), 5)'], "
+               "returncode=0, "
+               "stdout=b'3\\n', stderr=b'')\n");
+    EXPECT_JS("child_process.execFileSync('node', ['-p', 'Object.keys(process.env).filter((n) => "
+              "n.startsWith(\"LD_\"))'])"
+              ".toString()",
+              VALUE("'[]\\\\n'"));
+    EXPECT_RUN("for path in '/run/epoll.so', '/etc/ld.so.preload':\n"
+               "    try: open(path, 'w').close(); print('written')\n"
+               "    except OSError as e: print(e.errno)",
+               "[out]30\n30\n");
+}
+
+static void node_runs_whoever_starts_it(void)
+{
+    with_box(others_body);
 }
 
 static void missing_body(void)
@@ -191,16 +262,14 @@ static const struct test tests[] = {
     TEST(an_error_has_a_short_stack_and_state_survives_it),
     TEST(code_over_its_time_is_interrupted),
     TEST(what_an_earlier_cell_left_running_does_not_print_into_a_later_one),
+    TEST(all_that_node_waits_for_comes),
+    TEST(what_a_box_does_not_give_node_fails_with_its_reason),
+    TEST(node_runs_whoever_starts_it),
     TEST(a_machine_without_node_says_so),
 };
 
-static const struct test tests_shared[] = {TEST(without_uids_of_their_own_boxes_run_no_javascript)};
-
 int main(int argc, char **argv)
 {
-    if (!can_run()) {
-        return run_tests("local_script", tests_shared, COUNT_OF(tests_shared), argc, argv);
-    }
     if (access("/usr/bin/node", X_OK) != 0 && access("/usr/local/bin/node", X_OK) != 0) {
         fprintf(stderr, "skipped: there is no node under /usr\n");
         return 77;

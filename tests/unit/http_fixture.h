@@ -241,12 +241,13 @@ static inline struct sockaddr_storage loopback(uint16_t port)
 
 static inline int server_new(uint16_t port, struct http_server **ret, struct sg_error *err)
 {
-    struct http_server_options options = {.address = loopback(port),
-                                          .address_len = sizeof(struct sockaddr_in),
-                                          .loops = fixture.loops,
-                                          .loops_count = fixture.count,
-                                          .handle = handle,
-                                          .ctx = &fixture};
+    struct http_server_options options = {
+        .listeners[0] = {.address = loopback(port), .address_len = sizeof(struct sockaddr_in)},
+        .listeners_count = 1,
+        .loops = fixture.loops,
+        .loops_count = fixture.count,
+        .handle = handle,
+        .ctx = &fixture};
     return http_server_new(&options, ret, err);
 }
 

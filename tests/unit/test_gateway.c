@@ -24,10 +24,12 @@ static void patterns_match_whole_names_only(void)
 
 static int check(const char *listen, enum auth_mode mode, bool insecure, struct sg_error *err)
 {
-    struct config config = {.server.listen = listen, .auth = {.mode = mode, .insecure = insecure}};
-    struct http_server_options options = {0};
+    const char *const only[] = {listen, NULL};
+    struct config config = {.server.listen = only, .auth = {.mode = mode, .insecure = insecure}};
+    struct listen ignored = {0};
+    size_t entry = 0;
     *err = (struct sg_error){0};
-    return gateway_check_listen(&config, &options, err);
+    return listen_read(&config, &ignored, &entry, err);
 }
 
 static void an_open_gateway_is_refused_beyond_loopback(void)
@@ -42,6 +44,8 @@ static void an_open_gateway_is_refused_beyond_loopback(void)
                            "auth: mode 'none' at 0.0.0.0:4000 would let everybody who reaches it "
                            "run code: listen at 127.0.0.1, set keys, or say 'insecure: true'");
     CU_ASSERT_EQUAL(check("[::]:4000", AUTH_NONE, false, &err), SG_E_CONFIG);
+    CU_ASSERT_EQUAL(check("unix:/run/sandgate.sock", AUTH_NONE, false, &err), 0);
+    CU_ASSERT_EQUAL(check("unix:@sandgate", AUTH_NONE, false, &err), 0);
 }
 
 static void a_listen_address_needs_a_port(void)
@@ -247,7 +251,8 @@ static void the_address_of_the_command_line_stands_for_the_files(void)
     struct config *config = config_read(path, "127.0.0.1:0", &problems);
     unlink(path);
     CU_ASSERT_PTR_NOT_NULL_FATAL(config);
-    CU_ASSERT_STRING_EQUAL(config->server.listen, "127.0.0.1:0");
+    CU_ASSERT_STRING_EQUAL(config->server.listen[0], "127.0.0.1:0");
+    CU_ASSERT_PTR_NULL(config->server.listen[1]);
     config_free(config);
     conf_problems_clear(&problems);
 }

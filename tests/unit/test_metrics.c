@@ -3,18 +3,18 @@
 #include "base/check.h"
 #include "cunit_main.h"
 #include "gateway/metrics.h"
+#include "gateway/upstream_state.h"
 #include "loop/loop.h"
 
 #include <stdio.h>
 
 static struct upstream upstreams[] = {{.name = "fast"}, {.name = "slow"}};
+static struct upstream_states *states;
 static struct sandbox sandboxes[] = {{.name = "box"}};
 static struct search searches[] = {{.name = "web"}};
 static struct interceptor interceptors[] = {
     {.name = "code"}, {.name = "say \"hi\"\\\n"}, {.name = "code"}};
-static const struct config config = {.upstreams = upstreams,
-                                     .upstreams_count = COUNT_OF(upstreams),
-                                     .sandboxes = sandboxes,
+static const struct config config = {.sandboxes = sandboxes,
                                      .sandboxes_count = COUNT_OF(sandboxes),
                                      .searches = searches,
                                      .searches_count = COUNT_OF(searches),
@@ -50,12 +50,17 @@ static bool has_line(const char *line)
 
 static void begin(void)
 {
-    metrics = metrics_new(&config, 2);
+    states = upstream_states_new();
+    metrics = metrics_new(&config, states, 2);
+    for (size_t i = 0; i < COUNT_OF(upstreams); i++) {
+        upstreams[i].state = upstream_state_of(states, upstreams[i].name);
+    }
 }
 
 static void end(void)
 {
     metrics_free(metrics);
+    upstream_states_free(states);
     buf_clear(&text);
 }
 
@@ -177,7 +182,7 @@ static void interceptors_of_one_name_share_a_series_and_odd_names_are_escaped(vo
     end();
 }
 
-static void causes_of_sandboxes_and_searches_have_words(void)
+static void causes_of_sandboxes_searches_and_limits_have_words(void)
 {
     begin();
     metrics_sandbox_error(metrics, &sandboxes[0], SG_E_GONE_BEFORE);
@@ -189,7 +194,10 @@ static void causes_of_sandboxes_and_searches_have_words(void)
     metrics_search_cached(metrics, &searches[0]);
     metrics_search_hits(metrics, &searches[0],
                         (const size_t[HIT_FATES]){[HIT_PASSED] = 5, [HIT_FILTERED] = 2});
+    metrics_limited(metrics, METRIC_LIMIT_IN_FLIGHT, true);
     read_text();
+    CU_ASSERT_TRUE(has_line("sandgate_limited_total{limit=\"in_flight\",of=\"user\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_limited_total{limit=\"in_flight\",of=\"key\"} 0"));
     CU_ASSERT_TRUE(has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"limit\"} 1"));
     CU_ASSERT_TRUE(
         has_line("sandgate_sandbox_errors_total{sandbox=\"box\",cause=\"gone_before\"} 1"));
@@ -202,6 +210,38 @@ static void causes_of_sandboxes_and_searches_have_words(void)
     CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"passed\"} 5"));
     CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"filtered\"} 2"));
     CU_ASSERT_TRUE(has_line("sandgate_search_hits_total{search=\"web\",fate=\"surplus\"} 0"));
+    end();
+}
+
+static void an_upstream_that_comes_later_is_counted_and_one_that_comes_back_goes_on(void)
+{
+    begin();
+    metrics_upstream_call(metrics, &upstreams[1], false);
+    struct upstream late = {.name = "late", .state = upstream_state_of(states, "late")};
+    struct upstream back = {.name = "slow", .state = upstream_state_of(states, "slow")};
+    metrics_upstream_call(metrics, &late, true);
+    metrics_upstream_call(metrics, &back, false);
+    read_text();
+    CU_ASSERT_TRUE(has_line("sandgate_upstream_calls_total{upstream=\"late\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_upstream_calls_total{upstream=\"slow\"} 2"));
+    CU_ASSERT_PTR_NULL(strstr(text.data, "upstream=\"other\""));
+    end();
+}
+
+static void upstreams_beyond_the_most_share_a_series(void)
+{
+    begin();
+    struct upstream one = {0};
+    for (size_t i = COUNT_OF(upstreams); i < METRICS_UPSTREAMS_MAX + 2; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "u%zu", i); /* fits */
+        one.state = upstream_state_of(states, name);
+        metrics_upstream_call(metrics, &one, false);
+    }
+    read_text();
+    CU_ASSERT_TRUE(has_line("sandgate_upstream_calls_total{upstream=\"u999\"} 1"));
+    CU_ASSERT_TRUE(has_line("sandgate_upstream_calls_total{upstream=\"other\"} 2"));
+    CU_ASSERT_PTR_NULL(strstr(text.data, "\"u1000\""));
     end();
 }
 
@@ -249,8 +289,10 @@ static const struct test tests[] = {
     TEST(requests_are_counted_by_route_and_status),
     TEST(a_histogram_is_cumulative_and_its_bounds_belong_to_it),
     TEST(upstreams_are_told_apart),
+    TEST(an_upstream_that_comes_later_is_counted_and_one_that_comes_back_goes_on),
+    TEST(upstreams_beyond_the_most_share_a_series),
     TEST(interceptors_of_one_name_share_a_series_and_odd_names_are_escaped),
-    TEST(causes_of_sandboxes_and_searches_have_words),
+    TEST(causes_of_sandboxes_searches_and_limits_have_words),
     TEST(loops_are_summed),
     TEST(without_metrics_nothing_is_counted),
 };

@@ -6,6 +6,7 @@
 #include "gateway/command.h"
 #include "gateway/systemd.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,49 +148,69 @@ static void announce(const char *count, long pid)
 
 static void a_listening_socket_is_taken_over_once(void)
 {
-    struct http_server_options options = {0};
+    struct listen listen = {0};
     struct sg_error err = {0};
     int fd = tcp_socket(true);
     announce("1", getpid());
-    CU_ASSERT_EQUAL(activation_take_from(fd, &options, &err), 0);
-    CU_ASSERT_EQUAL(options.listen_fd, fd);
-    CU_ASSERT_EQUAL(options.address.ss_family, AF_INET);
-    CU_ASSERT_NOT_EQUAL(((struct sockaddr_in *)&options.address)->sin_port, 0);
+    CU_ASSERT_EQUAL(activation_take_from(fd, &listen, &err), 0);
+    CU_ASSERT_EQUAL(listen.count, 1);
+    CU_ASSERT_EQUAL(listen.at[0].listen_fd, fd);
+    CU_ASSERT_EQUAL(listen.at[0].address.ss_family, AF_INET);
+    CU_ASSERT_NOT_EQUAL(http_address_port(&listen.at[0].address), 0);
     CU_ASSERT_PTR_NULL(getenv("LISTEN_FDS"));
     CU_ASSERT_PTR_NULL(getenv("LISTEN_PID"));
     CU_ASSERT_PTR_NULL(getenv("LISTEN_FDNAMES"));
-    CU_ASSERT_EQUAL(activation_take_from(fd, &options, &err), 0);
-    CU_ASSERT_EQUAL(options.listen_fd, 0);
+    CU_ASSERT_EQUAL(activation_take_from(fd, &listen, &err), 0);
+    CU_ASSERT_EQUAL(listen.count, 0);
     close(fd);
+}
+
+/* They stand at descriptors behind each other, as a service manager leaves them. */
+static void several_sockets_are_taken_over_in_their_order(void)
+{
+    struct listen listen = {0};
+    struct sg_error err = {0};
+    int first = fcntl(tcp_socket(true), F_DUPFD, 200), second = dup2(tcp_socket(true), first + 1);
+    announce("2", getpid());
+    CU_ASSERT_EQUAL_FATAL(activation_take_from(first, &listen, &err), 0);
+    CU_ASSERT_EQUAL(listen.count, 2);
+    CU_ASSERT_EQUAL(listen.at[0].listen_fd, first);
+    CU_ASSERT_EQUAL(listen.at[1].listen_fd, second);
+    CU_ASSERT_NOT_EQUAL(http_address_port(&listen.at[0].address),
+                        http_address_port(&listen.at[1].address));
+    CU_ASSERT_EQUAL(fcntl(second, F_GETFD), FD_CLOEXEC);
+    close(first), close(second);
 }
 
 static void a_socket_for_another_process_is_left(void)
 {
-    struct http_server_options options = {.listen_fd = 5};
+    struct listen listen = {.count = 5};
     struct sg_error err = {0};
     announce("1", (long)getpid() + 1);
-    CU_ASSERT_EQUAL(activation_take_from(3, &options, &err), 0);
-    CU_ASSERT_EQUAL(options.listen_fd, 0);
+    CU_ASSERT_EQUAL(activation_take_from(3, &listen, &err), 0);
+    CU_ASSERT_EQUAL(listen.count, 0);
     announce("nonsense", getpid());
-    CU_ASSERT_EQUAL(activation_take_from(3, &options, &err), 0);
-    CU_ASSERT_EQUAL(options.listen_fd, 0);
+    CU_ASSERT_EQUAL(activation_take_from(3, &listen, &err), 0);
+    CU_ASSERT_EQUAL(listen.count, 0);
 }
 
 static void other_kinds_of_sockets_are_refused(void)
 {
-    struct http_server_options options = {0};
+    struct listen listen = {0};
     struct sg_error err = {0};
     int fd = tcp_socket(false);
     announce("1", getpid());
-    CU_ASSERT_EQUAL(activation_take_from(fd, &options, &err), SG_E_CONFIG);
+    CU_ASSERT_EQUAL(activation_take_from(fd, &listen, &err), SG_E_CONFIG);
+    CU_ASSERT_STRING_EQUAL(
+        err.message, "what the service manager handed over as socket 1 is not a listening stream "
+                     "socket: the socket unit needs 'ListenStream=ADDRESS:PORT' or "
+                     "'ListenStream=/PATH', and 'Accept=no'");
+    announce("17", getpid());
+    CU_ASSERT_EQUAL(activation_take_from(fd, &listen, &err), SG_E_CONFIG);
     CU_ASSERT_STRING_EQUAL(err.message,
-                           "what the service manager handed over is not a listening TCP socket: "
-                           "the socket unit needs 'ListenStream=ADDRESS:PORT' and 'Accept=no'");
-    announce("2", getpid());
-    CU_ASSERT_EQUAL(activation_take_from(fd, &options, &err), SG_E_CONFIG);
-    CU_ASSERT_STRING_EQUAL(err.message,
-                           "the service manager handed over 2 sockets; sandgate "
-                           "serves at one: leave one ListenStream= in the socket unit");
+                           "the service manager handed over 17 sockets; sandgate serves at 16 at "
+                           "the most: leave some ListenStream= out of the socket units");
+    CU_ASSERT_EQUAL(listen.count, 0);
     close(fd);
 }
 
@@ -234,7 +255,8 @@ static void the_description_has_every_section_and_hides_nothing_but_secrets(void
     config_describe(&out);
     static const char *const wanted[] = {
         "server\nWhere the gateway serves",
-        "\n  listen: text; default 127.0.0.1:4000\n      Address and port to serve at.\n",
+        "\n  listen: list of texts; default 127.0.0.1:4000\n      Where to serve, one or "
+        "several: ",
         "\n\nauth\n",
         "\n        use: one of requests, metrics; default requests\n",
         "\n\nsessions\n",
@@ -258,6 +280,7 @@ static const struct test tests[] = {
     TEST(a_note_reaches_an_abstract_socket),
     TEST(a_note_that_nobody_hears_is_logged),
     TEST(a_listening_socket_is_taken_over_once),
+    TEST(several_sockets_are_taken_over_in_their_order),
     TEST(a_socket_for_another_process_is_left),
     TEST(other_kinds_of_sockets_are_refused),
     TEST(a_result_shows_its_text_or_what_it_is),

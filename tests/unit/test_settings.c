@@ -5,6 +5,7 @@
 #include "gateway/changes.h"
 #include "gateway/quota.h"
 #include "gateway/settings.h"
+#include "gateway/upstream_state.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -23,12 +24,13 @@ static struct settings *settings_of(const char *name)
 static void a_name_keeps_its_quota_from_settings_to_settings(void)
 {
     struct quotas *quotas = quotas_new(8);
+    struct upstream_states *states = upstream_states_new();
     struct settings_place place;
     settings_place_init(&place);
     CU_ASSERT_PTR_NULL(settings_take(&place));
-    settings_put_in_force(&place, settings_of("a"), quotas);
+    settings_put_in_force(&place, settings_of("a"), quotas, states);
     struct settings *first = settings_take(&place);
-    settings_put_in_force(&place, settings_of("a"), quotas);
+    settings_put_in_force(&place, settings_of("a"), quotas, states);
     struct settings *second = settings_take(&place);
     CU_ASSERT_PTR_NOT_EQUAL(first, second);
     CU_ASSERT_STRING_EQUAL(first->keys.keys[0].name, "a"); /* still there */
@@ -37,6 +39,7 @@ static void a_name_keeps_its_quota_from_settings_to_settings(void)
     settings_unref(second);
     settings_place_clear(&place);
     CU_ASSERT_EQUAL(quotas_count(quotas), 1);
+    upstream_states_free(states);
     quotas_free(quotas);
 }
 
@@ -60,12 +63,13 @@ static void *read_on(void *arg)
 static void readers_always_have_whole_settings(void)
 {
     struct quotas *quotas = quotas_new(8);
+    struct upstream_states *states = upstream_states_new();
     struct settings_place place;
     atomic_bool is_over = false;
     struct reading readings[3];
     pthread_t threads[COUNT_OF(readings)];
     settings_place_init(&place);
-    settings_put_in_force(&place, settings_of("k"), quotas);
+    settings_put_in_force(&place, settings_of("k"), quotas, states);
     for (size_t i = 0; i < COUNT_OF(readings); i++) {
         readings[i] = (struct reading){&place, &is_over, 0};
         CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, read_on, &readings[i]), 0);
@@ -73,7 +77,7 @@ static void readers_always_have_whole_settings(void)
     for (int i = 0; i < 500; i++) {
         char name[24];
         (void)snprintf(name, sizeof name, "k%d", i);
-        settings_put_in_force(&place, settings_of(name), quotas);
+        settings_put_in_force(&place, settings_of(name), quotas, states);
     }
     atomic_store(&is_over, true);
     for (size_t i = 0; i < COUNT_OF(readings); i++) {
@@ -81,6 +85,7 @@ static void readers_always_have_whole_settings(void)
     }
     settings_place_clear(&place);
     CU_ASSERT_TRUE(quotas_count(quotas) <= 8);
+    upstream_states_free(states);
     quotas_free(quotas);
 }
 

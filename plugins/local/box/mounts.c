@@ -6,6 +6,7 @@
  * Runs in the box's mount namespace with the host's files still in sight, and ends with them unmounted. Every cover
  * fails closed: that a path does not exist is the only error that is accepted. */
 #include "box.h"
+#include "include_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+INCLUDE_FILE(epoll_library, EPOLL_LIBRARY);
+#define EPOLL_PATH "run/epoll.so"
 
 /* Where the new root is put together; hidden in the box's own mount namespace only. */
 #define STAGE "/tmp"
@@ -94,6 +98,17 @@ static void make_driver(const struct box_limits *limits, int status_fd)
     if (limits->compiled != NULL &&
         !make_file(BOX_DRIVER_COMPILED, limits->compiled, limits->compiled_len)) {
         box_fail(status_fd, "write /" BOX_DRIVER_COMPILED);
+    }
+}
+
+/* Where the filter refuses epoll, node has it from a library (epoll.c). All programs load it, and only those that hold libuv use
+ * it: so node runs whoever starts it, and no variable has to be handed on. */
+static void make_epoll(int status_fd)
+{
+    static const char list[] = "/" EPOLL_PATH "\n";
+    if (!make_file(EPOLL_PATH, epoll_library, (size_t)(epoll_library_end - epoll_library)) ||
+        !make_file("etc/ld.so.preload", list, sizeof list - 1)) {
+        box_fail(status_fd, "write /" EPOLL_PATH);
     }
 }
 
@@ -352,6 +367,9 @@ void box_make_root(const struct box_limits *limits, int status_fd)
 {
     int ceiling_fds[COUNT(ceilings)];
     make_stage(limits, status_fd);
+    if (limits->uid_is_shared) {
+        make_epoll(status_fd);
+    }
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
         box_fail(status_fd, "mount /proc");
     }

@@ -1,18 +1,12 @@
 /* The two programs that the broker carries within itself, as files in memory: what pid 1 of a box becomes (local-init),
  * and what a template loads (local-template). */
 #include "box.h"
+#include "include_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define INCLUDE_FILE(name, path)                                    \
-    __asm__(".pushsection .rodata\n"                                \
-            ".global " #name "\n" #name ":\n.incbin \"" path "\"\n" \
-            ".global " #name "_end\n" #name "_end:\n.byte 0\n"      \
-            ".popsection\n");                                       \
-    extern const unsigned char name[], name##_end[]
 
 INCLUDE_FILE(init_program, INIT_PROGRAM);
 INCLUDE_FILE(template_library, TEMPLATE_LIBRARY);
