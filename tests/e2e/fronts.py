@@ -37,6 +37,8 @@ def filled(value, words):
 
 
 class Front:
+    behind_the_first = ()  # what it says itself behind the user's first words
+
     def __init__(self, name):
         self.name = name
         for key, value in json.loads((FOLDER / f"{name}.json").read_text()).items():
@@ -70,6 +72,12 @@ def results_behind_the_user(body):
             if not blocks:
                 break
     return [text.strip() for text in reversed(found)]
+
+
+def last_words(body):
+    """Of the user."""
+    content = next(item["content"] for item in reversed(body.get("messages") or body["input"]) if item.get("role") == "user")
+    return content if isinstance(content, str) else content[-1]["text"]
 
 
 class Model:
@@ -112,7 +120,7 @@ class Model:
         thoughts = {"usage": (10, 5), **(self.THOUGHTS[form.name] if body.get("thinking") or body.get("reasoning") else {})}
         if results:
             return make(f"It is: {' | '.join(results)}", **thoughts)
-        verb, _, rest = form.last(body)[1].partition(": ")
+        verb, _, rest = last_words(body).partition(": ")
         self.offered[verb] = form.offers_code(body)
         calls = []
         if verb in ("Run", "Wait"):
@@ -175,7 +183,7 @@ class Conversation:
 
     def ask(self, text):
         """What the user says, and the model's answer to it, which joins the history."""
-        asked = [filled(self.front.asked, {**self.words, "text": text})]
+        asked = [filled(self.front.asked, {**self.words, "text": text}), *(() if self.rounds else self.front.behind_the_first)]
         told = self.send(self.body(asked))
         self.rounds.append([*asked, *self.kept(told)])
         self.answers += told.texts
@@ -191,8 +199,8 @@ class Conversation:
             return [{key: value for key, value in message.items() if key in ("role", "content", "tool_calls")}]
         if keeps == "blocks":
             return [{"role": "assistant", "content": final["content"]}]
-        known = {"message": ("type", "role", "content"), "function_call": ("type", "name", "arguments", "call_id"),
-                 "reasoning": ("type", "summary", "encrypted_content")}
+        known = {"message": ("type", "id", "status", "role", "content"), "reasoning": ("type", "id", "summary", "encrypted_content"),
+                 "function_call": ("type", "id", "name", "arguments", "call_id")}
         return [{key: item[key] for key in known[item["type"]] if key in item} for item in final["output"] if item["type"] in known]
 
     def answer_call(self, told, result):

@@ -32,7 +32,7 @@ def with_each_front(**options):
 
 
 class Stage(E2E):
-    def open(self, sessions=None, limits=None, sandbox=None, **sections):
+    def open(self, sessions=None, limits=None, sandbox=None, upstream=None, **sections):
         """A gateway for all four, whose configuration outlives it."""
         self.model = Model()
         self.up = self.upstream(forever=self.model)
@@ -41,7 +41,7 @@ class Stage(E2E):
                  **({"user_from": f"header:{front.user_header.lower()}"} if front.speaks_for_users else {})} for front in FRONTS]
         self.config = {
             "auth": {"keys": keys},
-            "upstreams": [{"name": "up", "base_url": self.up.url + "/v1", "models": ["mock"], "other_tools": "drop"}],
+            "upstreams": [{"name": "up", "base_url": self.up.url + "/v1", "models": ["mock"], "other_tools": "drop", **(upstream or {})}],
             "sandboxes": [{"name": "box", "plugin": "mock", "journal": str(self.journal.path),
                            "rules": [{"when": SLOW, "delay": "30s"}], **(sandbox or {})}],
             "sessions": {"id_from": ID_FROM, **(sessions or {})},
@@ -103,6 +103,12 @@ class Fronts(Stage):
         self.assertIn("[exception] NameError: name 'x' is not defined", told)
         self.assertEqual(talk.run(f"x = {talk.words['x']}; y = x * 2"), "[no output]")
         self.play_on(talk)
+
+    @with_each_front(upstream={"surfaces": ["chat"]})
+    def test_a_model_server_that_speaks_chat_alone_will_do(self, talk):
+        self.play(talk, [{**step, "sides": []} for step in talk.front.turns])
+        self.assertEqual({request.target for request in self.up.requests}, {"/v1/chat/completions"})
+        self.assertEqual(len(self.journal.of("create")), 1)
 
     @with_each_front()
     def test_requests_beside_the_conversation_make_no_sandbox(self, talk):
