@@ -45,8 +45,9 @@
 #define LIMIT_PASTS_BYTES (64 * MIB)         /* … in all */
 #define LIMIT_PAST_MS (24 * 3600 * 1000LL)   /* … from the session's last request on */
 #define LIMIT_RECORD_MS \
-    3600000                  /* an answer is remembered, from the last use of what is remembered */
-#define LIMIT_PARK_MS 300000 /* a container waits for the request that continues an answer */
+    3600000                   /* an answer is remembered, from the last use of what is remembered */
+#define LIMIT_PARK_MS 300000  /* a container waits for the request that continues an answer */
+#define LIMIT_KEEP_MS 3600000 /* the longest that `keep` of a sandbox may say */
 #define LIMIT_RESPONSE_LIFE_MS 86400000 /* a stored response, from its last use */
 #define LIMIT_RESPONSE_BYTES (8 * MIB)  /* … with its input */
 #define LIMIT_CHAIN_BYTES (8 * MIB)     /* stored responses before the one that is asked for */

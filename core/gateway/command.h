@@ -28,5 +28,7 @@ void key_generate(char out[KEY_BYTES]);
 /* What a run's results show: the text/plain of a MIME bundle, or the whole of an exception. Appends to `out`. */
 void run_put_result(struct str bundle_json, struct buf *out);
 void run_put_exception(struct str exception_json, struct buf *out);
+/* A status that says how a shell command ended, where that was not well: as a model is told it. Whether it is one. */
+bool run_put_exit(struct str status_json, struct buf *out);
 
 #endif

@@ -176,8 +176,7 @@ void run_put_exception(struct str exception_json, struct buf *out)
     arena_free(arena);
 }
 
-/* {"state":"exited","code":N}, of a shell command. */
-static bool says_failure(struct str status_json)
+bool run_put_exit(struct str status_json, struct buf *out)
 {
     struct arena *arena = arena_new(0);
     struct json_text status;
@@ -190,6 +189,9 @@ static bool says_failure(struct str status_json)
         if (member != NULL) {
             (void)json_int_of(member->value, &code); /* what is none leaves it at 0 */
         }
+    }
+    if (code != 0) {
+        (void)buf_printf(out, "[exit status %lld]\n", (long long)code);
     }
     arena_free(arena);
     return code != 0;
@@ -213,8 +215,8 @@ static int on_event(void *ctx, enum sg_out kind, const void *data, size_t len, s
         run_put_exception(given, &text);
         return put(STDERR_FILENO, buf_str(&text), err);
     case SG_OUT_STATUS:
-        job->has_raised = job->has_raised || says_failure(given);
-        return 0;
+        job->has_raised = run_put_exit(given, &text) || job->has_raised;
+        return put(STDERR_FILENO, buf_str(&text), err);
     default:
         return 0; /* files go with the container */
     }

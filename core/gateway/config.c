@@ -14,8 +14,9 @@
 
 #define MEMORY_BUDGET_MIN (MIB)
 
-static const char *const section_names[] = {"server",   "auth",     "upstreams", "sandboxes",
-                                            "searches", "sessions", "loop",      "interceptors"};
+static const char *const section_names[] = {"server",   "auth",      "upstreams",
+                                            "models",   "sandboxes", "searches",
+                                            "sessions", "loop",      "interceptors"};
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
@@ -117,6 +118,26 @@ static const struct sg_option sessions_options[] = {
      .help = "Where the session id is read from, the first that has one: metadata.session_id, "
              "litellm_metadata.session_id (these two by default), metadata.user_id, "
              "prompt_cache_key, header:NAME."},
+    {.name = "on_shutdown",
+     .type = SG_CHOICE,
+     SG_FIELD(struct sessions_config, on_shutdown),
+     .def = "delete",
+     .choices = "delete|keep",
+     .help = "keep: sessions whose sandboxes outlive the gateway (e2b) go on after a restart."},
+    {.name = "state_file",
+     .type = SG_STRING,
+     SG_FIELD(struct sessions_config, state_file),
+     .help = "With keep: where they are written, in a folder that nobody else may write; relative "
+             "to this file. Default: sessions.json in the folder that systemd gives "
+             "(StateDirectory=)."},
+    {.name = "state_every",
+     .type = SG_DURATION,
+     SG_FIELD(struct sessions_config, state_every_ms),
+     .def = "10s",
+     .min = "0s",
+     .max = "1h",
+     .help = "With keep: how often changes are written while it serves, for a crash loses what is "
+             "newer; 0s: at the end only."},
     {0},
 };
 
@@ -195,10 +216,11 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
             conf_problem(problems, root->keys[i], "unknown section '%s'; did you mean '%s'?", name,
                          near);
         } else {
-            conf_problem(problems, root->keys[i],
-                         "unknown section '%s'; there are server, auth, upstreams, sandboxes, "
-                         "searches, sessions, loop, interceptors",
-                         name);
+            conf_problem(
+                problems, root->keys[i],
+                "unknown section '%s'; there are server, auth, upstreams, models, sandboxes, "
+                "searches, sessions, loop, interceptors",
+                name);
         }
     }
 }
@@ -215,6 +237,7 @@ static void read_sessions(struct config *config, const struct conf_node *root,
     if (config->sessions.id_from[0] == NULL) {
         config->sessions.id_from = usual;
     }
+    config_check_keep(config, section != NULL ? section : root, problems);
     for (const char *const *source = config->sessions.id_from; *source != NULL; source++) {
         config_check_id_source(*source, conf_get(section, "id_from"), problems);
     }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/circuit.h"
 #include "gateway/settings.h"
 #include "http/fetch.h"
 #include "plugin/call.h"
@@ -43,6 +44,9 @@ struct auth_config {
 struct sessions_config {
     int64_t idle_timeout_ms;
     int64_t per_identity, max_containers, max_containers_total;
+    const char *on_shutdown; /* "delete" or "keep" … */
+    const char *state_file;  /* … with its path; NULL with "delete" */
+    int64_t state_every_ms;  /* 0: at the end only */
     const char *const *id_from; /* "header:NAME", or what session_id_source_valid() knows */
 };
 
@@ -71,7 +75,8 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     const struct fetch_way *way;       /* NULL: none of its own */
     const struct fetch_field *headers; /* of the operator's; the values may be secrets */
     size_t headers_count;
-    unsigned tries_max;            /* of a call, with the first */
+    unsigned tries_max; /* of a call, with the first */
+    struct circuit_limits circuit;
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
@@ -152,7 +157,7 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 4 };
+enum { CONFIG_PLUGIN_SECTIONS = 5 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */
@@ -173,6 +178,9 @@ enum header_source { /* "header:NAME" */
 enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
+
+/* config_keep.c: what a shutdown leaves for the next start. */
+void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

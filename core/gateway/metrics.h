@@ -78,6 +78,8 @@ void metrics_request(struct metrics *, const struct metric_request *);
 void metrics_upstream_call(struct metrics *, const struct upstream *, bool is_turn);
 void metrics_upstream_first_byte(struct metrics *, const struct upstream *, int64_t us);
 void metrics_upstream_fault(struct metrics *, const struct upstream *, enum metric_fault);
+/* A request has left it for another. */
+void metrics_upstream_fallback(struct metrics *, const struct upstream *);
 void metrics_tool_call(struct metrics *, const struct interceptor *, enum metric_call);
 void metrics_run(struct metrics *, const struct sandbox *, enum metric_run, int64_t us);
 void metrics_sandbox_error(struct metrics *, const struct sandbox *, int code);

@@ -145,6 +145,19 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
             "Attempts to delete a container that failed; each is repeated.", r->destroy_failures);
 }
 
+static void put_circuits(const struct metrics *m, struct buf *out)
+{
+    size_t count = values_count(m, DIM_UPSTREAM);
+    put_head(out, "sandgate_upstream_circuit_open",
+             "1 while requests with another place to go leave the upstream alone.", "gauge");
+    for (size_t i = 0; i < count && i < METRICS_UPSTREAMS_MAX; i++) {
+        struct upstream_state *state = upstream_state_at(m->upstreams, i);
+        (void)buf_puts(out, "sandgate_upstream_circuit_open{");
+        put_label(out, "upstream", state->name);
+        (void)buf_printf(out, "} %d\n", circuit_look(&state->circuit).is_open);
+    }
+}
+
 static void put_process(const struct metrics *m, const struct metrics_now *now, struct buf *out)
 {
     put_one(out, "gauge", "sandgate_connections", "Open connections of clients.", now->connections);
@@ -181,5 +194,6 @@ void metrics_put(struct metrics *m, const struct metrics_now *now, struct buf *o
         put_family(m, (enum family)i, out);
     }
     put_containers(&now->registry, now->containers_max, out);
+    put_circuits(m, out);
     put_process(m, now, out);
 }

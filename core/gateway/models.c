@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/named_model.h"
 
 #include <string.h>
 
@@ -161,6 +162,18 @@ static void add_upstream(struct request *r, const struct upstream *upstream, str
     log_end(&line);
 }
 
+static void add_named(const struct request *r, const struct named_model *model,
+                      struct models *models)
+{
+    bool is_open = false;
+    for (size_t i = 0; i < model->count; i++) {
+        is_open = is_open || upstream_is_open(r, model->entries[i].upstream);
+    }
+    if (is_open) {
+        models_add(models, str_of(model->name));
+    }
+}
+
 static void put_model(struct buf *out, struct str name)
 {
     (void)buf_puts(out, "{\"id\":");
@@ -206,6 +219,9 @@ int models_answer(struct request *r, struct sg_error *err)
 {
     struct models models = {.key = r->key, .names = {.max = 4 * MIB}};
     const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->models_count; i++) {
+        add_named(r, &settings->models[i], &models);
+    }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         if (upstream_is_open(r, &settings->upstreams[i])) {
             add_upstream(r, &settings->upstreams[i], &models);

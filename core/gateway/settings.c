@@ -39,6 +39,7 @@ void settings_unref(struct settings *settings)
         quota_give(settings->quotas, settings->keys.keys[i].quota);
     }
     keys_clear(&settings->keys);
+    hash_clear(&settings->models_by_name);
     settings->magic = 0;
     arena_free(settings->arena);
     free(settings);

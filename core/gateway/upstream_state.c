@@ -27,6 +27,7 @@ void upstream_states_free(struct upstream_states *states)
         return;
     }
     for (size_t i = 0; i < states->count; i++) {
+        circuit_destroy(&states->states[i]->circuit);
         free(states->states[i]);
     }
     free(states->states);
@@ -61,6 +62,7 @@ static struct upstream_state *state_new(struct upstream_states *states, const ch
             check_alloc(realloc(states->states, states->cap * sizeof(struct upstream_state *)));
     }
     memcpy(state->name, name, bytes);
+    circuit_init(&state->circuit);
     state->number = states->count;
     states->states[states->count++] = state;
     hash_put(&states->by_name, &state->by_name, hash);

@@ -66,10 +66,10 @@ class Run(E2E):
             self.assertEqual(self.run_code(path),
                              (2, "", f"sandgate run: cannot read {path}: No such device or address\n"))
 
-    def test_a_shell_command_is_run_and_its_failure_is_1(self):
+    def test_a_shell_command_is_run_and_its_failure_is_1_and_said(self):
         self.assertEqual(self.run_code("--language", "bash", "echo hi && ls"), (0, "hi\n", ""))
         self.assertEqual(self.run_code("--language", "bash", "cat nowhere"),
-                         (1, "", "cat: nowhere: No such file or directory\n"))
+                         (1, "", "cat: nowhere: No such file or directory\n[exit status 1]\n"))
         code, out, err = self.run_code("--language", "perl", "1")
         self.assertEqual((code, out), (3, ""))
         self.assertIn("the mock sandbox runs python and bash, not 'perl'", err)

@@ -361,6 +361,30 @@ static void interrupting_ends_the_run_and_keeps_the_box_if_it_can(void)
     with_box(interrupt_body);
 }
 
+/* Code that ends by itself about when it is interrupted. */
+static void edge_body(void)
+{
+    static const char *const cells[] = {
+        "import time; time.sleep(0.02)",
+        "import time; until = time.monotonic() + 0.02\nwhile time.monotonic() < until: pass",
+        "import asyncio; await asyncio.sleep(0.02)"};
+    int stopped = 0, ended = 0;
+    EXPECT_RUN("kept = 5", "");
+    for (int round = 0; round < 60; round++) {
+        exec_for(cells[round % 3], 10 + round / 3);
+        stopped += o.code == SG_E_TIMEOUT;
+        ended += o.code == 0;
+        EXPECT_RUN("print(kept)", "[out]5\n");
+    }
+    CU_ASSERT_EQUAL(stopped + ended, 60);
+    CU_ASSERT_TRUE(stopped > 0);
+}
+
+static void an_interrupt_belongs_to_its_run_or_to_none(void)
+{
+    with_box(edge_body);
+}
+
 static void destroy_body(void)
 {
     struct outcome running = {0};
@@ -521,6 +545,7 @@ static const struct test tests[] = {
     TEST(code_that_does_not_react_is_killed),
     TEST(a_flood_of_output_is_dropped_and_stopped),
     TEST(interrupting_ends_the_run_and_keeps_the_box_if_it_can),
+    TEST(an_interrupt_belongs_to_its_run_or_to_none),
     TEST(destroying_ends_a_run_at_once),
     TEST(what_a_left_run_started_is_stopped_before_the_next),
     TEST(what_a_cell_left_running_does_not_stop_later_ones),

@@ -201,6 +201,34 @@ static void an_interrupt_ends_a_command_and_its_status_says_so(void)
     with_box(interrupt_body);
 }
 
+/* Commands that end by themselves about when they are interrupted: the shell and the next command are not touched. */
+static void edge_body(void)
+{
+    static const char *const commands[] = {"sleep 0.02", "for ((i = 0; i < 3000; i++)); do :; done",
+                                           ":", "f() { sleep 0.02; }; (f)"};
+    int stopped = 0, ended = 0, killed = 0;
+    EXPECT_BASH("kept=5", EXITED(0));
+    for (int round = 0; round < 60; round++) {
+        bash_for(commands[round % 4], 1 + round / 2);
+        stopped += o.code == SG_E_TIMEOUT;
+        ended += o.code == 0;
+        bash_for("echo $kept", DEFAULT_TIMEOUT_MS);
+        if (strstr(o.all.data, "was killed with a run before") != NULL) { /* too busy a machine */
+            killed++;
+            EXPECT_BASH("kept=5", EXITED(0));
+        } else {
+            EXPECT_TEXT(o.all.data, "[out]5\n" EXITED(0));
+        }
+    }
+    CU_ASSERT_EQUAL(stopped + ended, 60);
+    CU_ASSERT_TRUE(stopped > killed && ended > 0);
+}
+
+static void an_interrupt_belongs_to_its_command_or_to_none(void)
+{
+    with_box(edge_body);
+}
+
 static void flood_body(void)
 {
     bash_for("yes", 60000);
@@ -325,6 +353,7 @@ static const struct test tests[] = {
     TEST(what_is_left_in_the_background_lives_on_as_pythons_does),
     TEST(a_shell_outlives_what_is_broken_off_or_says_that_it_did_not),
     TEST(an_interrupt_ends_a_command_and_its_status_says_so),
+    TEST(an_interrupt_belongs_to_its_command_or_to_none),
     TEST(a_flood_is_ended),
     TEST(a_command_that_no_shell_can_take_says_why),
     TEST(what_python_code_does_to_its_process_does_not_matter),

@@ -247,6 +247,19 @@ static void an_exception_shows_its_traceback_or_its_name(void)
     CU_ASSERT_STRING_EQUAL(out.data, "KeyboardInterrupt\n");
 }
 
+static void a_command_that_failed_shows_its_status_and_one_that_did_not_nothing(void)
+{
+    BUF_CLEANUP struct buf out = {0};
+    CU_ASSERT_TRUE(run_put_exit(STR("{\"state\":\"exited\",\"code\":5}"), &out));
+    CU_ASSERT_STRING_EQUAL(out.data, "[exit status 5]\n");
+    buf_reset(&out);
+    CU_ASSERT_FALSE(run_put_exit(STR("{\"state\":\"exited\",\"code\":0}"), &out));
+    CU_ASSERT_FALSE(run_put_exit(STR("{\"state\":\"exited\"}"), &out));
+    CU_ASSERT_FALSE(run_put_exit(STR("{\"state\":\"memory\",\"code\":5}"), &out));
+    CU_ASSERT_FALSE(run_put_exit(STR("no JSON"), &out));
+    CU_ASSERT_EQUAL(out.len, 0);
+}
+
 /* ---- the description ---- */
 
 static void the_description_has_every_section_and_hides_nothing_but_secrets(void)
@@ -285,6 +298,7 @@ static const struct test tests[] = {
     TEST(other_kinds_of_sockets_are_refused),
     TEST(a_result_shows_its_text_or_what_it_is),
     TEST(an_exception_shows_its_traceback_or_its_name),
+    TEST(a_command_that_failed_shows_its_status_and_one_that_did_not_nothing),
     TEST(the_description_has_every_section_and_hides_nothing_but_secrets),
 };
 

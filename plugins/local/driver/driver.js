@@ -21,10 +21,14 @@
   const PIECE = 1 << 15;
   const fd = Number(process.argv[1]);
   const socket = new (require('net').Socket)({ fd });
+  const token = fs.openSync(`/proc/self/fd/${process.argv[2]}`, fs.constants.O_RDWR | fs.constants.O_NONBLOCK);
+  fs.closeSync(Number(process.argv[2]));
   const session = new inspector.Session();
   const cells = new AsyncLocalStorage();
   const trigger = new vm.Script('this[Object.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
   let current = 0; // the number of the cell that runs; 0: none
+  let isBusy = false; // within run()
+  let hasEnded = false; // and told when that is left
   let post, taken;
 
   // Written at once, so that what is printed keeps its order with what programs print that code starts.
@@ -95,6 +99,10 @@
   }
 
   function finish() {
+    if (isBusy) {
+      hasEnded = true;
+      return;
+    }
     session.post('Runtime.discardConsoleEntries');
     say('done', current, 0);
     current = 0;
@@ -157,6 +165,19 @@
     return code;
   }
 
+  // While a cell keeps node busy a signal breaks it off, and only then may one be sent: one that comes a moment earlier or later
+  // ends node, or is seen in the next cell. So both sides read one byte out of a pipe: the other one before it sends a
+  // signal, this one before it goes on. Who finds none knows of the other.
+  function runBusy() {
+    fs.writeSync(token, 't');
+    post();
+    try {
+      fs.readSync(token, Buffer.alloc(1));
+    } catch {
+      for (;;) Atomics.wait(pause, 0, 0, 1); // until the signal comes
+    }
+  }
+
   function run(number, code) {
     current = number;
     const expression = `${asExpression(code)}\n//# sourceURL=cell-${number}`;
@@ -164,14 +185,23 @@
       cells.run(number, () =>
         session.post('Runtime.evaluate', { expression, replMode: true }, (error, answer) => evaluated(number, error, answer)),
       );
-    hidden(RUN, () => post());
+    hidden(RUN, runBusy);
     hidden(TAKE, (value) => {
       taken = value;
     });
+    let isBrokenOff = false;
+    isBusy = true;
+    hasEnded = false;
     try {
       trigger.runInThisContext({ breakOnSigint: true });
     } catch {
+      isBrokenOff = true;
+    }
+    isBusy = false;
+    if (isBrokenOff) {
       interrupted();
+    } else if (hasEnded) {
+      finish();
     }
   }
 
@@ -236,6 +266,8 @@
       run(number, code);
     } else if (-number === current) {
       interrupted();
+    } else {
+      say('done', -number, 0); // it has ended by itself, or by a signal
     }
     return true;
   }
@@ -246,8 +278,7 @@
   });
   socket.on('end', () => process.exit(0));
   socket.on('error', () => process.exit(0));
-  // A signal breaks off what keeps node busy (run). What waits is broken off by a line that says which cell is meant: a
-  // signal is seen there late, when the next cell runs already.
+  // A signal breaks off what keeps node busy (runBusy); what waits is broken off by a line that says which cell is meant.
   process.on('SIGINT', () => {});
   const tell = (error) => process.stderr.write(`Uncaught ${util.inspect(error)}\n`);
   process.on('uncaughtException', tell);

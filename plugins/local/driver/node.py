@@ -3,7 +3,7 @@
 
 NODES = ("/usr/bin/node", "/usr/local/bin/node", "/usr/bin/nodejs")
 # Its own openings of the pipes: node makes those that it is given non-blocking, for all who share them.
-BEGIN_NODE = 'exec "$1" --no-warnings -e "$2" @SOCKET@ >/dev/stdout 2>/dev/stderr'
+BEGIN_NODE = 'exec "$1" --no-warnings -e "$2" @SOCKET@ @TOKEN@ >/dev/stdout 2>/dev/stderr'
 
 
 def is_file(path):
@@ -18,19 +18,34 @@ class Node(Shell):
 
     told = (b"out", b"err", b"text", b"error")
 
+    def token_new(self):
+        """A pipe with a byte in it while a signal would break off the cell: whoever reads it decides whether one is sent, this
+        side by doing so, or node by going on without. Without the byte a signal could end node, or be seen in the next cell."""
+        token, theirs = posix.pipe()
+        _close(theirs)  # node opens one anew
+        posix.set_blocking(token, False)
+        return token
+
     def texts(self, is_bash):
-        self.signal = _signal.SIGINT
         for path in NODES:
             if is_file(path):
                 return BEGIN_NODE, path, DRIVER_JS
         raise FileNotFoundError
 
     def interrupt(self):
-        super().interrupt()
+        """For a cell that waits; it is answered with the end in any case."""
         try:
             self.socket.sendall(b"-%d\n1\n\n" % self.count, self.flags)
         except OSError:
             pass  # its end is about to be told
+
+    def insist(self):
+        """For one that keeps node busy."""
+        try:
+            if _read(self.token, 1):
+                kill_quietly(self.pid, _signal.SIGINT)
+        except OSError:
+            pass  # it does not, or not yet
 
     def tell(self, kind, count, data):
         import binascii

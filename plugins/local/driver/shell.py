@@ -14,8 +14,8 @@ START_MS = 10000
 LOOK_MS = 200  # between two looks at whether the watcher lives
 ROUND_MS = 5
 GENTLY_S = 0.05  # then what the command has started is killed
-SHELL_S = 0.3  # then the shell too
-PATIENCE_S = 0.6  # less than the gateway's
+SHELL_S = 0.45  # then the shell too
+PATIENCE_S = 0.75  # less than the gateway's
 
 # Starts the watcher in the background, whence a shell would ignore interrupts, were it not for the trap.
 STARTER = """umask 022
@@ -24,9 +24,13 @@ STARTER = """umask 022
 printf 'watcher 0 %d\\n' $! >&@SOCKET@
 """
 
-# The signal breaks off what runs, up to the loop; out of a function there is no way but to end.
-BREAKING = "trap '[ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000' @SIGNAL@; "
-BEGIN = "_sg_loop=$1 _sg_line=$2; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
+# The signal breaks off what runs, up to the loop; out of a function there is no way but to end. Each signal is answered, with the
+# number of the command that it has met the end of: so none is left over for the next one.
+BREAKING = (
+    "trap 'if [ -n \"$_sg_runs\" ]; then [ -z \"${FUNCNAME-}\" ] || kill -9 $$; _sg_met=1; break 1000; "
+    "else printf \"broken %d 130\\n\" \"$_sg_done\" >&@SOCKET@; fi' @SIGNAL@; "
+)
+BEGIN = "_sg_loop=$1 _sg_line=$2 _sg_runs= _sg_met= _sg_done=0; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
 
 # Number of the command, number of its lines, the lines. Jobs that have died since are told to nobody. What breaks off a
 # command breaks off the loop, and a new one begins.
@@ -34,8 +38,9 @@ LOOP = (
     'while { IFS= read -r _sg_id <&@SOCKET@ && IFS= read -r _sg_n <&@SOCKET@; } 2>/dev/null; do '
     '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
     '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; eval "$_sg_c" @SOCKET@<&-; '
-    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_runs=; } 2>/dev/null; done; "
-    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&@SOCKET@; _sg_runs=; eval "$_sg_loop"; }; }'
+    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_done=$_sg_id _sg_runs=; } 2>/dev/null; done; "
+    '{ [ -z "$_sg_runs" ] || { _sg_done=$_sg_id _sg_runs=; [ -z "$_sg_met" ] && _sg_end=done || _sg_end=broken; _sg_met=; '
+    'printf \'%s %s 130\\n\' "$_sg_end" "$_sg_id" >&@SOCKET@; eval "$_sg_loop"; }; }'
 )
 
 
@@ -77,6 +82,7 @@ class Shell:
     """A shell that runs."""
 
     told = ()  # kinds of lines beside those of all
+    ends = b"done"  # what says that the command has ended; once it is interrupted, only that the signal has been met
 
     def __init__(self, environment, control):
         """FileNotFoundError if there is none."""
@@ -87,6 +93,7 @@ class Shell:
         self.received = b""
         self.pid = self.watcher = 0
         self.count = 0
+        self.token = self.token_new()
         self.socket, theirs = _socket.socketpair()
         try:
             starter = self.spawn(theirs.fileno(), environment)
@@ -95,14 +102,20 @@ class Shell:
         _waitpid(starter, 0)
         self.await_start()
 
+    def token_new(self):
+        return -1  # see Node
+
     def spawn(self, fd, environment):
         signals = [number for number in range(1, 32) if number not in (_signal.SIGKILL, _signal.SIGSTOP)]
         for path in SHELLS:
             is_bash = path.endswith("bash")
-            socket, copy = (60, 62) if is_bash else (9, 8)  # other shells know numbers of one digit only
-            texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy))
+            # Other shells know numbers of one digit only.
+            socket, copy, token = (60, 62, 61) if is_bash else (9, 8, 7)
+            texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy)).replace("@TOKEN@", _str(token))
                      for text in (STARTER, *self.texts(is_bash))]
             files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
+            if self.token >= 0:
+                files.append((posix.POSIX_SPAWN_DUP2, self.token, token))
             try:
                 return _posix_spawn(path, [path.rpartition("/")[2], "-c", texts[0], path, *texts[1:]],
                                     environment, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=signals)
@@ -168,6 +181,7 @@ class Shell:
 
     def begin(self, command):
         self.count += 1
+        self.ends = b"done"
         lines = command.count(b"\n") + 1
         try:
             self.socket.sendall(b"%d\n%d\n%s\n" % (self.count, lines, command), self.flags)
@@ -176,7 +190,9 @@ class Shell:
 
     def status(self, wait_ms):
         kind, count, number = self.word(wait_ms) or (None, 0, 0)
-        return number & 255 if kind == b"done" and count == self.count else None
+        if kind == self.ends == b"broken" and count != self.count:
+            self.interrupt()  # it had not begun
+        return number & 255 if kind == self.ends and count == self.count else None
 
     def wait(self):
         while True:
@@ -198,13 +214,20 @@ class Shell:
             return False
 
     def interrupt(self):
+        self.ends = b"broken"
         kill_quietly(self.pid, self.signal)
+
+    def insist(self):
+        """Again and again until the end, where once may not be enough."""
 
     def end(self):
         for pid in self.numbers():
             if pid > 1:
                 kill_quietly(pid, _signal.SIGKILL)
         self.socket.close()
+        if self.token >= 0:
+            _close(self.token)
+            self.token = -1
 
 
 class Lasting:
@@ -262,7 +285,9 @@ class Lasting:
             shell.interrupt()
         while now() < begun + PATIENCE_S:
             try:
-                done = done or shell.status(0) is not None
+                if not done:
+                    shell.insist()
+                    done = shell.status(0) is not None
                 if not done and now() > begun + SHELL_S:
                     raise ShellGone
             except ShellGone:
