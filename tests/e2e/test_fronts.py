@@ -6,6 +6,7 @@ make no sandbox; and there are never more sandboxes than the configuration says.
 import collections
 import contextlib
 import functools
+import os
 import re
 import threading
 
@@ -32,8 +33,12 @@ def with_each_front(**options):
 
 
 class Stage(E2E):
-    def open(self, sessions=None, limits=None, sandbox=None, upstream=None, **sections):
-        """A gateway for all four, whose configuration outlives it."""
+    def open(self, sessions=None, limits=None, sandbox=None, upstream=None, keeps=False, **sections):
+        """A gateway for all four, whose configuration outlives it; `keeps`: so do its sandboxes."""
+        if keeps:
+            sandbox = {"state": self.path("boxes"), **(sandbox or {})}
+            sessions = {"on_shutdown": "keep", "state_file": self.path("sessions.json"), **(sessions or {})}
+            os.mkdir(sandbox["state"])
         self.model = Model()
         self.up = self.upstream(forever=self.model)
         self.journal = Journal(self.path("sandbox.journal"))
@@ -46,10 +51,11 @@ class Stage(E2E):
                            "rules": [{"when": SLOW, "delay": "30s"}], **(sandbox or {})}],
             "sessions": {"id_from": ID_FROM, **(sessions or {})},
             "interceptors": [{"plugin": "code_interpreter", "sandbox": "box", "offer": "always"}], **sections}
+        self.journals = [] if keeps else [self.journal]  # what is kept balances in the end alone
         return self.begin()
 
     def begin(self):
-        return self.gateway(self.config, journals=[self.journal], upstream_ports=[self.up.port])
+        return self.gateway(self.config, journals=self.journals, upstream_ports=[self.up.port])
 
     def chat(self, front, gateway, number=1000, user="ann", chat="c1"):
         return Conversation(front, gateway, KEY[front.name], user, chat, number)
@@ -146,6 +152,15 @@ class Fronts(Stage):
         talk.gateway = self.begin()
         self.after_a_loss(talk, NEW)
         self.assertEqual(len(self.journal.of("create")), 2)
+
+    @with_each_front(keeps=True)
+    def test_a_restart_that_keeps_sandboxes_is_not_noticed(self, talk):
+        self.play(talk, talk.front.turns[:SET])
+        talk.gateway.stop()
+        talk.gateway = self.begin()
+        self.play_on(talk)
+        self.assertEqual(len(self.journal.of("create")), 1)
+        self.assertEqual(self.journal.of("destroy"), [])
 
     @with_each_front()
     def test_a_copy_of_a_conversation_begins_with_a_new_sandbox_and_is_told(self, talk):
@@ -282,11 +297,13 @@ class ManyAtOnce(Stage):
                 most = max(most, now[event["identity"]])
         return most
 
-    def test_forty_conversations_while_everything_goes_wrong(self):
+    def check_side_by_side(self, of_each, **options):
+        """Everything goes wrong: 429 of the server and of the gateway, sandboxes that make room and whose time is over, a restart.
+        The gateways before and after that, and how often a sandbox was lost."""
         gateway = self.open(sessions={"max_containers_total": self.TOTAL, "idle_timeout": "3s"},
-                            limits={"in_flight": 4, "max_containers": self.OF_A_KEY, "per_identity": self.OF_A_KEY})
+                            limits={"in_flight": 4, "max_containers": self.OF_A_KEY, "per_identity": self.OF_A_KEY}, **options)
         talks = [self.chat(front, gateway, 10000 + 1000 * i + 100 * k, f"user-{i % 5}", f"chat-{i}")
-                 for k, front in enumerate(FRONTS) for i in range(10)]
+                 for k, front in enumerate(FRONTS) for i in range(of_each)]
         for talk in talks[::3]:
             self.model.refuse(talk.tag, behind_a_run=True)
         for talk in talks[1::3]:
@@ -299,11 +316,21 @@ class ManyAtOnce(Stage):
         for talk in talks:
             talk.gateway = after
         in_parallel(len(talks), lambda i: restless[i].play(talks[i].front.turns[SET:]))
-        self.assertGreaterEqual(sum(one.losses for one in restless), len(talks), "each of them has lost its sandbox at the restart")
         self.assertLessEqual(max(self.journal.live()), self.TOTAL)
-        for one in (gateway, after):
-            self.assertLessEqual(self.most(one), self.OF_A_KEY)
         self.assertEqual([one[1] for one in self.model.refusals], [0] * len(self.model.refusals), "all of it went wrong")
+        return gateway, after, sum(one.losses for one in restless)
+
+    def test_forty_conversations_while_everything_goes_wrong(self):
+        *gateways, losses = self.check_side_by_side(10)
+        self.assertGreaterEqual(losses, 40, "each of them has lost its sandbox at the restart")
+        for gateway in gateways:
+            self.assertLessEqual(self.most(gateway), self.OF_A_KEY)
+
+    def test_conversations_while_everything_goes_wrong_but_sandboxes_outlive_the_restart(self):
+        before, after, _ = self.check_side_by_side(4, keeps=True)
+        kept = {event["container"] for event in before.events("container_kept")}
+        self.assertGreater(len(kept), 0)
+        after.stop()
 
 
 class Examples(E2E):
