@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "gateway/config.h"
 #include "gateway/search_hits.h"
+#include "http/tls.h"
 
 struct metrics;
 
@@ -97,6 +98,9 @@ struct metrics_now { /* what is read at the moment, from others */
     size_t worker_tasks, worker_threads_max;
     uint64_t calls_abandoned;
     uint64_t memory_bytes, memory_budget; /* held for requests */
+    bool has_tls;
+    uint64_t handshakes[HTTP_HANDSHAKE_COUNT];
+    int64_t certificate_days; /* that are left */
     size_t loops;
     bool is_draining;
     uint64_t cpu_us, resident_bytes;

@@ -145,6 +145,25 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
             "Attempts to delete a container that failed; each is repeated.", r->destroy_failures);
 }
 
+static void put_tls(const struct metrics_now *now, struct buf *out)
+{
+    put_head(out, "sandgate_tls_handshakes_total", "TLS handshakes that were good, by kind.",
+             "counter");
+    for (int i = 0; i < HTTP_HANDSHAKE_TIMEOUT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshakes_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_handshake_failures_total", "TLS handshakes that failed, by kind.",
+             "counter");
+    for (int i = HTTP_HANDSHAKE_TIMEOUT; i < HTTP_HANDSHAKE_COUNT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshake_failures_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_certificate_days",
+             "Whole days until the certificate expires; below 0: it has.", "gauge");
+    (void)buf_printf(out, "sandgate_tls_certificate_days %" PRId64 "\n", now->certificate_days);
+}
+
 static void put_circuits(const struct metrics *m, struct buf *out)
 {
     size_t count = values_count(m, DIM_UPSTREAM);
@@ -194,6 +213,9 @@ void metrics_put(struct metrics *m, const struct metrics_now *now, struct buf *o
         put_family(m, (enum family)i, out);
     }
     put_containers(&now->registry, now->containers_max, out);
+    if (now->has_tls) {
+        put_tls(now, out);
+    }
     put_circuits(m, out);
     put_process(m, now, out);
 }

@@ -306,6 +306,12 @@ int count_serve(struct request *, struct sg_error *err);
 
 /* models.c */
 int models_answer(struct request *, struct sg_error *err);
+/* Does its library speak Anthropic's API (`anthropic-version`), where the path does not tell? */
+bool client_is_anthropics(const struct request *);
+/* models_fetch.c: what an upstream says that it serves, kept as its options say. A reference. Waits. */
+struct model_list;
+int model_list_of(struct request *, const struct upstream *, struct model_list **ret,
+                  struct sg_error *err);
 
 /* sessions.c */
 int sessions_answer(struct request *, struct sg_error *err);

@@ -152,6 +152,15 @@ const struct sg_option upstream_options[] = {
      .min = "100ms",
      .max = "24h",
      .help = "Each try that fails doubles that time, up to this."},
+    {.name = "models_cache",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, models_cache_ms),
+     .def = "5m",
+     .min = "0s",
+     .max = "24h",
+     .help = "How long its own list of models is kept, which GET /v1/models asks it for where "
+             "'models' has "
+             "patterns; 0s: not at all."},
     {0},
 };
 

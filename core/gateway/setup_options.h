@@ -13,7 +13,7 @@ struct upstream_text {
     const char *ca_file, *client_certificate, *client_key, *proxy;
     struct sg_map headers;
     int64_t retries;
-    int64_t circuit_failures, circuit_ms, circuit_ms_max;
+    int64_t circuit_failures, circuit_ms, circuit_ms_max, models_cache_ms;
 };
 
 struct sandbox_text {

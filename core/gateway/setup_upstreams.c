@@ -137,7 +137,8 @@ static void fill_upstream(const struct upstream_text *text, struct upstream *ups
         .silence_ms = text->silence_ms,
         .circuit = {.failures = text->circuit_failures,
                     .open_ms = text->circuit_ms,
-                    .open_ms_max = text->circuit_ms_max}};
+                    .open_ms_max = text->circuit_ms_max},
+        .models_cache_ms = text->models_cache_ms};
 }
 
 static void check_key(struct setup *s, const struct conf_node *entry,
