@@ -131,8 +131,9 @@ static const struct sg_option sessions_options[] = {
     {.name = "id_from",
      .type = SG_STRINGS,
      SG_FIELD(struct sessions_config, id_from),
-     .help = "Where the session id is read from, the first that has one; header:NAME is possible "
-             "too. Default: metadata.session_id, litellm_metadata.session_id."},
+     .help = "Where the session id is read from, the first that has one: metadata.session_id, "
+             "litellm_metadata.session_id (these two by default), metadata.user_id, "
+             "prompt_cache_key, header:NAME."},
     {.name = "on_shutdown",
      .type = SG_CHOICE,
      SG_FIELD(struct sessions_config, on_shutdown),
@@ -254,14 +255,7 @@ static void read_sessions(struct config *config, const struct conf_node *root,
     }
     config_check_keep(config, section != NULL ? section : root, problems);
     for (const char *const *source = config->sessions.id_from; *source != NULL; source++) {
-        if (!list_has(usual, str_of(*source)) && strncmp(*source, "header:", 7) != 0) {
-            conf_problem(problems, conf_get(section, "id_from"),
-                         "sessions: 'id_from' may hold metadata.session_id, "
-                         "litellm_metadata.session_id and header:NAME, not '%s'",
-                         *source);
-        } else if (strncmp(*source, "header:", 7) == 0) {
-            config_check_id_source(*source, conf_get(section, "id_from"), problems);
-        }
+        config_check_id_source(*source, conf_get(section, "id_from"), problems);
     }
 }
 

@@ -54,8 +54,7 @@ struct sessions_config {
     const char *on_shutdown; /* "delete" or "keep" … */
     const char *state_file;  /* … with its path; NULL with "delete" */
     int64_t state_every_ms;  /* 0: at the end only */
-    const char *const
-        *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
+    const char *const *id_from; /* "header:NAME", or what session_id_source_valid() knows */
 };
 
 struct loop_config {

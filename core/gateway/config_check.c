@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "gateway/listen.h"
 #include "gateway/upstream.h"
+#include "session/control_keys.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -140,7 +141,15 @@ void config_check_id_source(const char *source, const struct conf_node *at,
                             struct conf_problems *problems)
 {
     enum header_source kind = config_header_source(source);
-    if (kind == HEADER_SOURCE_SECRET) {
+    if (strncmp(source, "header:", 7) != 0) {
+        if (!session_id_source_valid(source)) {
+            conf_problem(problems, at,
+                         "sessions: 'id_from' may hold metadata.session_id, "
+                         "litellm_metadata.session_id, metadata.user_id, prompt_cache_key and "
+                         "header:NAME, not '%.80s'",
+                         source);
+        }
+    } else if (kind == HEADER_SOURCE_SECRET) {
         conf_problem(problems, at,
                      "sessions: 'id_from' may not hold '%s': a secret is no session id, ids are "
                      "listed",

@@ -21,6 +21,7 @@ struct gateway {
     struct records *records;   /* what chat answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
     struct records *relayed;   /* ids that upstreams gave away */
+    struct records *pasts;     /* of sessions: may something have run in them? (past.c) */
     struct search_state *searches;
     struct http_server *server;
     struct worker_pool *pool;

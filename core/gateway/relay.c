@@ -135,6 +135,7 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct be
         }
         if (piece.len == 0) {
             relayed_ids_end(&beside->ids); /* before the client can come back with them */
+            limits_leave(r);
             return http_answer_end(r->exchange, err);
         }
         relayed_ids_feed(&beside->ids, piece);

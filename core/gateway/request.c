@@ -260,6 +260,7 @@ static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
     r->container_us = r->lease != NULL ? clock_us() - r->leased_us : 0;
+    past_leave(r);
     lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;

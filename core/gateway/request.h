@@ -118,6 +118,7 @@ struct request {
     struct held_record *held_records;
     bool has_resumed;        /* the container of the answer that it continues was taken over */
     bool has_lost_container; /* … or has gone, as one that its history shows */
+    bool may_have_lost;      /* its session's container is new, its conversation is not */
     struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
@@ -205,6 +206,8 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
+/* It is in progress no more: before the last bytes of its answer go out, for who has them may ask again at once. May be
+ * called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
@@ -291,6 +294,15 @@ bool container_resume(struct request *, struct str id);
 /* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
+
+/* past.c: of sessions whose container is new */
+struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */
+/* Notes at a session's first request whether something may have run in it before. */
+void past_note(const struct request *);
+/* May something have run in the session, as far as is known? Not while its first runs are under way. */
+bool past_may_have_run(const struct request *);
+/* Before the lease goes: something has run. */
+void past_leave(const struct request *);
 
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);

@@ -76,6 +76,7 @@ static bool start_serving(struct life *life)
     records.identity_bytes = LIMIT_RESPONSES_IDENTITY_BYTES;
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
+    gateway->pasts = pasts_new();
     gateway->searches = search_state_new();
     if (accounting_open(&gateway->accounting, &gateway->config->accounting, &err) != 0 ||
         keeper_new(gateway, &gateway->keeper, &err) != 0 ||

@@ -105,8 +105,12 @@ const char *lease_container_id(const struct lease *);
 const struct sandbox *lease_sandbox(const struct lease *);
 int64_t lease_stays_ms(const struct lease *);
 
-/* True once after a container of this session was found dead and replaced: the next result must say so. */
+/* True once after a container of this session was found dead, expired or made room for another, and was replaced: the
+ * next result must say so. */
 bool lease_take_loss(struct lease *);
+
+/* Nothing has been run in its container so far. */
+bool lease_is_unused(const struct lease *);
 
 /* Runs code, for run_timeout_ms of the sandbox at most; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
  * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
