@@ -148,20 +148,20 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
 
 static void put_tls(const struct metrics_now *now, struct buf *out)
 {
-    put_head(out, "sandgate_tls_handshakes_total", "TLS handshakes that were good, by kind.",
-             "counter");
+    metrics_put_head(out, "sandgate_tls_handshakes_total",
+                     "TLS handshakes that were good, by kind.", "counter");
     for (int i = 0; i < HTTP_HANDSHAKE_TIMEOUT; i++) {
         (void)buf_printf(out, "sandgate_tls_handshakes_total{kind=\"%s\"} %" PRIu64 "\n",
                          http_handshake_name((enum http_handshake)i), now->handshakes[i]);
     }
-    put_head(out, "sandgate_tls_handshake_failures_total", "TLS handshakes that failed, by kind.",
-             "counter");
+    metrics_put_head(out, "sandgate_tls_handshake_failures_total",
+                     "TLS handshakes that failed, by kind.", "counter");
     for (int i = HTTP_HANDSHAKE_TIMEOUT; i < HTTP_HANDSHAKE_COUNT; i++) {
         (void)buf_printf(out, "sandgate_tls_handshake_failures_total{kind=\"%s\"} %" PRIu64 "\n",
                          http_handshake_name((enum http_handshake)i), now->handshakes[i]);
     }
-    put_head(out, "sandgate_tls_certificate_days",
-             "Whole days until the certificate expires; below 0: it has.", "gauge");
+    metrics_put_head(out, "sandgate_tls_certificate_days",
+                     "Whole days until the certificate expires; below 0: it has.", "gauge");
     (void)buf_printf(out, "sandgate_tls_certificate_days %" PRId64 "\n", now->certificate_days);
 }
 
