@@ -17,6 +17,7 @@ class Node(Shell):
     """A node that runs."""
 
     told = (b"out", b"err", b"text", b"error")
+    has_low_numbers = True  # node hands none below 16 down to its children
 
     def token_new(self):
         """A pipe with a byte in it while a signal would break off the cell: whoever reads it decides whether one is sent, this

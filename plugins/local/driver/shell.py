@@ -82,6 +82,7 @@ class Shell:
     """A shell that runs."""
 
     told = ()  # kinds of lines beside those of all
+    has_low_numbers = False  # of descriptors; high ones are in nobody's way
     ends = b"done"  # what says that the command has ended; once it is interrupted, only that the signal has been met
 
     def __init__(self, environment, control):
@@ -110,7 +111,7 @@ class Shell:
         for path in SHELLS:
             is_bash = path.endswith("bash")
             # Other shells know numbers of one digit only.
-            socket, copy, token = (60, 62, 61) if is_bash else (9, 8, 7)
+            socket, copy, token = (60, 62, 61) if is_bash and not self.has_low_numbers else (9, 8, 7)
             texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy)).replace("@TOKEN@", _str(token))
                      for text in (STARTER, *self.texts(is_bash))]
             files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
