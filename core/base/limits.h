@@ -23,7 +23,6 @@
 #define LIMIT_TOOLS 1024                   /* tool entries of a request that we read */
 #define LIMIT_CALLS_PER_TURN 8             /* tool calls of ours run in one turn */
 #define LIMIT_SAME_RESULTS 3 /* of one call: that many times the same is over a limit */
-#define LIMIT_TURN_TRIES 2   /* of an upstream turn that fails before it has said anything */
 #define LIMIT_RESULT_CUT_BYTES \
     (2 * KIB) /* of a result, where the upstream finds the context too long */
 #define LIMIT_RECORD_BYTES (1 * MIB)            /* what is remembered of one answer */
@@ -42,8 +41,9 @@
 #define LIMIT_RETRY_AFTER_MS \
     20000 /* an upstream that wants to be left alone for longer is not tried again */
 #define LIMIT_RECORD_MS \
-    3600000                  /* an answer is remembered, from the last use of what is remembered */
-#define LIMIT_PARK_MS 300000 /* a container waits for the request that continues an answer */
+    3600000                   /* an answer is remembered, from the last use of what is remembered */
+#define LIMIT_PARK_MS 300000  /* a container waits for the request that continues an answer */
+#define LIMIT_KEEP_MS 3600000 /* the longest that `keep` of a sandbox may say */
 #define LIMIT_RESPONSE_LIFE_MS 86400000 /* a stored response, from its last use */
 #define LIMIT_RESPONSE_BYTES (8 * MIB)  /* … with its input */
 #define LIMIT_CHAIN_BYTES (8 * MIB)     /* stored responses before the one that is asked for */

@@ -116,6 +116,26 @@ static const struct sg_option sessions_options[] = {
      SG_FIELD(struct sessions_config, id_from),
      .help = "Where the session id is read from, the first that has one; header:NAME is possible "
              "too. Default: metadata.session_id, litellm_metadata.session_id."},
+    {.name = "on_shutdown",
+     .type = SG_CHOICE,
+     SG_FIELD(struct sessions_config, on_shutdown),
+     .def = "delete",
+     .choices = "delete|keep",
+     .help = "keep: sessions whose sandboxes outlive the gateway (e2b) go on after a restart."},
+    {.name = "state_file",
+     .type = SG_STRING,
+     SG_FIELD(struct sessions_config, state_file),
+     .help = "With keep: where they are written, in a folder that nobody else may write; relative "
+             "to this file. Default: sessions.json in the folder that systemd gives "
+             "(StateDirectory=)."},
+    {.name = "state_every",
+     .type = SG_DURATION,
+     SG_FIELD(struct sessions_config, state_every_ms),
+     .def = "10s",
+     .min = "0s",
+     .max = "1h",
+     .help = "With keep: how often changes are written while it serves, for a crash loses what is "
+             "newer; 0s: at the end only."},
     {0},
 };
 
@@ -214,6 +234,7 @@ static void read_sessions(struct config *config, const struct conf_node *root,
     if (config->sessions.id_from[0] == NULL) {
         config->sessions.id_from = usual;
     }
+    config_check_keep(config, section != NULL ? section : root, problems);
     for (const char *const *source = config->sessions.id_from; *source != NULL; source++) {
         if (!list_has(usual, str_of(*source)) && strncmp(*source, "header:", 7) != 0) {
             conf_problem(problems, conf_get(section, "id_from"),

@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "conf/conf.h"
 #include "gateway/settings.h"
+#include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
 #include "session/registry.h"
@@ -42,6 +43,9 @@ struct auth_config {
 struct sessions_config {
     int64_t idle_timeout_ms;
     int64_t per_identity, max_containers, max_containers_total;
+    const char *on_shutdown; /* "delete" or "keep" … */
+    const char *state_file;  /* … with its path; NULL with "delete" */
+    int64_t state_every_ms;  /* 0: at the end only */
     const char *const
         *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
 };
@@ -68,6 +72,10 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     bool encrypted_reasoning; /* asked for on responses */
     bool usage_last;          /* `usage: last`: clients are told the last turn's, not the sum */
     int64_t connect_ms, first_byte_ms, silence_ms;
+    const struct fetch_way *way;       /* NULL: none of its own */
+    const struct fetch_field *headers; /* of the operator's; the values may be secrets */
+    size_t headers_count;
+    unsigned tries_max;            /* of a call, with the first */
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
@@ -169,6 +177,9 @@ enum header_source { /* "header:NAME" */
 enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
+
+/* config_keep.c: what a shutdown leaves for the next start. */
+void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

@@ -16,6 +16,7 @@ struct gateway {
     struct upstream_states *upstream_states;
     struct passthrough *passthrough;
     struct registry *registry;
+    struct keeper *keeper;     /* of what goes on after a restart; NULL: nothing does */
     struct records *records;   /* what chat answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
     struct records *relayed;   /* ids that upstreams gave away */

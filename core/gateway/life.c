@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
+#include "gateway/keeper.h"
 #include "gateway/search_state.h"
 #include "http/admission.h"
 #include "http/fetch.h"
@@ -332,6 +333,7 @@ static void life_free(struct life *life)
     worker_pool_free(gateway->pool);
     http_server_free(gateway->server);
     registry_free(gateway->registry);
+    keeper_free(gateway->keeper);
     records_free(gateway->records);
     records_free(gateway->responses);
     records_free(gateway->relayed);

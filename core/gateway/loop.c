@@ -196,7 +196,7 @@ static int turn_serve(struct request *r, struct turns *turns, struct surface_tur
     int64_t began_ms = clock_ms();
     bool is_cut = false;
     r->turns++;
-    for (unsigned tries = 1;;) {
+    for (r->tries = 1;;) {
         struct failure failure;
         int rc = turn_try(r, turns, ret, &failure, err);
         if (rc == 0) {
@@ -209,7 +209,7 @@ static int turn_serve(struct request *r, struct turns *turns, struct surface_tur
             *err = (struct sg_error){0};
             continue;
         }
-        if (failure.delay_ms < 0 || ++tries > LIMIT_TURN_TRIES) {
+        if (failure.delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
             return rc;
         }
         rc = retry_wait(r, failure.delay_ms, err);

@@ -83,19 +83,23 @@ static void add_listed(struct request *r, const struct upstream *upstream, struc
 static int fetch_list(struct request *r, const struct upstream *upstream, struct buf *body,
                       struct sg_error *err)
 {
-    struct fetch_field field;
-    size_t fields = 0;
+    struct fetch_field *fields =
+        arena_get(r->arena, (upstream->headers_count + 1) * sizeof *fields);
+    size_t count = 0;
     const char *key = upstream_key(r, upstream);
     if (key != NULL) {
-        field = (struct fetch_field){STR("Authorization"),
-                                     str_of(arena_printf(r->arena, "Bearer %s", key))};
-        fields = 1;
+        fields[count++] = (struct fetch_field){STR("Authorization"),
+                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
+    }
+    for (size_t i = 0; i < upstream->headers_count; i++) {
+        fields[count++] = upstream->headers[i];
     }
     bool no_path = strchr(strstr(upstream->base_url, "://") + 3, '/') == NULL;
     struct fetch_request request = {
         .url = arena_printf(r->arena, "%s%s/models", upstream->base_url, no_path ? "/v1" : ""),
-        .fields = &field,
-        .fields_count = fields,
+        .fields = fields,
+        .fields_count = count,
+        .way = upstream->way,
         .connect_ms = LIST_MS,
         .first_byte_ms = LIST_MS,
         .silence_ms = LIST_MS,

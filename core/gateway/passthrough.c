@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { SECRET_BYTES = 32, SHOWN_BYTES = 16 };
+enum { SHOWN_BYTES = 16 };
 
 struct accepted {
     struct hash_node by_identity;
@@ -17,7 +18,7 @@ struct accepted {
 };
 
 struct passthrough {
-    uint8_t secret[SECRET_BYTES];
+    uint8_t secret[PASSTHROUGH_SECRET_BYTES];
     int64_t life_ms;
     size_t most;
     struct lock lock; /* of what follows */
@@ -35,6 +36,17 @@ struct passthrough *passthrough_new(int64_t life_ms, size_t most)
     lock_init(&p->lock);
     list_init(&p->in_order);
     return p;
+}
+
+const uint8_t *passthrough_secret(const struct passthrough *p)
+{
+    return p->secret;
+}
+
+void passthrough_use_secret(struct passthrough *p, const uint8_t secret[PASSTHROUGH_SECRET_BYTES])
+{
+    CHECK(p->by_identity.count == 0);
+    memcpy(p->secret, secret, sizeof p->secret);
 }
 
 /* Under the lock. */

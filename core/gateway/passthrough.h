@@ -16,7 +16,12 @@ struct passthrough;
 struct passthrough *passthrough_new(int64_t life_ms, size_t most);
 void passthrough_free(struct passthrough *); /* NULL is fine */
 
-/* Who a key is at an upstream: an HMAC with a secret of this process, which tells nothing of the key and is the same for
+/* The secret behind identities, for a later process that shall know them again; before anything else is asked. */
+#define PASSTHROUGH_SECRET_BYTES 32
+const uint8_t *passthrough_secret(const struct passthrough *);
+void passthrough_use_secret(struct passthrough *, const uint8_t secret[PASSTHROUGH_SECRET_BYTES]);
+
+/* Who a key is at an upstream: an HMAC with that secret, which tells nothing of the key and is the same for
  * nobody else. Any thread. */
 void passthrough_identity(const struct passthrough *, struct str key, struct str upstream,
                           char ret[PASSTHROUGH_IDENTITY_BYTES]);

@@ -151,13 +151,13 @@ static int relay_body(struct request *r, struct upstream_call *call, struct sg_e
  * an upstream answers, "later" included, is the client's to act upon. */
 static int relay_call(struct request *r, struct upstream_call *call, struct sg_error *err)
 {
-    for (unsigned tries = 1;;) {
+    for (r->tries = 1;;) {
         int rc = upstream_call_begin(r, r->body.raw, false, call, err);
         if (rc == 0) {
             rc = upstream_call_head(call, err);
         }
         int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
-        if (delay_ms < 0 || ++tries > LIMIT_TURN_TRIES) {
+        if (delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
             return rc;
         }
         upstream_call_end(call);
@@ -174,14 +174,14 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
 static int relay_check(struct request *r, struct upstream_call *call, struct buf *ret_held,
                        struct sg_error *err)
 {
-    const char *key = r->upstream->api_key;
     if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
         return upstream_call_failed(call, err);
     }
-    if (key == NULL || call->status < 400) {
+    bool has_secret = r->upstream->api_key != NULL || r->upstream->headers_count > 0;
+    if (!has_secret || call->status < 400) {
         return 0;
     }
-    if (call->status == 401) {
+    if (call->status == 401 && !r->upstream->passthrough) {
         return upstream_call_failed(call, err);
     }
     struct str piece;
@@ -192,8 +192,7 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
     if (rc == 0 && ret_held->overflow) {
         return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
     }
-    if (rc == 0 && ret_held->len > 0 &&
-        memmem(ret_held->data, ret_held->len, key, strlen(key)) != NULL) {
+    if (rc == 0 && upstream_secret_in(r->upstream, buf_str(ret_held))) {
         rc = upstream_credentials_shown(call, err);
     }
     return rc;

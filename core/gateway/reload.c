@@ -144,7 +144,8 @@ static bool upstreams_alike(const struct upstream *a, const struct upstream *b)
 {
     struct changes changes = {0};
     changes_find_in("", a->entry, b->entry, &changes);
-    return changes.count == 0;
+    return changes.count == 0 && /* nor in the files that it names: */
+           fetch_way_id(a->way) == fetch_way_id(b->way);
 }
 
 /* Upstreams are the same where their name is. */

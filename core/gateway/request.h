@@ -103,6 +103,7 @@ struct request {
         [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
     bool container_is_new;    /* the container is still to be made, under that id */
     unsigned turns, calls_run;
+    unsigned tries;     /* of the upstream's call that is being made */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
     unsigned searches;  /* that were allowed, cached ones too */

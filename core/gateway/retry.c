@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { BACK_OFF_MS = 200, BACK_OFF_SPREAD_MS = 400, RETRY_TEXT_BYTES_MAX = 40 };
+enum {
+    BACK_OFF_MS = 200, /* before the second try, and twice as long before each later one */
+    BACK_OFF_SPREAD_MS = 400,
+    RETRY_TEXT_BYTES_MAX = 40
+};
 
 static bool status_may_pass(int status)
 {
@@ -86,7 +90,8 @@ int64_t retry_delay(const struct upstream_call *call, const struct sg_error *err
     }
     int64_t wanted_ms =
         retry_after_ms(upstream_field(call, "retry-after-ms"), upstream_field(call, "retry-after"));
-    int64_t delay_ms = (wanted_ms >= 0 ? wanted_ms : BACK_OFF_MS) + jitter_ms();
+    int64_t back_off_ms = (int64_t)BACK_OFF_MS << (call->request->tries - 1);
+    int64_t delay_ms = (wanted_ms >= 0 ? wanted_ms : back_off_ms) + jitter_ms();
     bool is_too_long = wanted_ms > LIMIT_RETRY_AFTER_MS;
     return is_too_long || delay_ms >= call->request->deadline - now ? -1 : delay_ms;
 }

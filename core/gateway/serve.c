@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/keeper.h"
 #include "gateway/metrics.h"
 #include "gateway/passthrough.h"
 #include "gateway/quota.h"
@@ -31,6 +32,8 @@ int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
     options.max_containers = (size_t)from->max_containers;
     options.max_containers_total = (size_t)from->max_containers_total;
     options.runs_per_identity = config_worker_share(gateway->config);
+    options.keep = gateway->keeper != NULL ? keeper_keep : NULL;
+    options.keep_ctx = gateway->keeper;
     return registry_new(&options, &gateway->registry, err);
 }
 
@@ -59,14 +62,17 @@ static bool start_serving(struct life *life)
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
     gateway->searches = search_state_new();
-    if (gateway_make_registry(gateway, &err) != 0 || make_server(gateway, &err) != 0) {
+    if (keeper_new(gateway, &gateway->keeper, &err) != 0 ||
+        gateway_make_registry(gateway, &err) != 0 || make_server(gateway, &err) != 0) {
         life_fail(life, "start_failed", &err);
         return false;
     }
     if (!life_start_threads(life)) {
         return false;
     }
+    keeper_take_up(gateway->keeper);
     http_server_start(gateway->server);
+    keeper_start(gateway->keeper);
     return true;
 }
 
@@ -159,6 +165,7 @@ static void stop_serving(struct life *life)
     http_server_cancel(gateway->server);
     int64_t deadline = deadline_in(DELETIONS_MS);
     wait_quiet(gateway->server, deadline_in(CANCELLED_MS), true);
+    keeper_stop(gateway->keeper);
     size_t left = registry_shutdown(gateway->registry, deadline);
     log_begin(&line, left > 0 ? SG_WARN : SG_INFO, "stopped");
     log_int(&line, "containers_left", (int64_t)left);

@@ -95,6 +95,39 @@ const struct sg_option upstream_options[] = {
      .min = "100ms",
      .max = "1h",
      .help = "Longest pause in its answer."},
+    {.name = "ca_file",
+     .type = SG_STRING,
+     SG_FIELD(struct upstream_text, ca_file),
+     .help = "Certificates (PEM) to trust instead of the system's."},
+    {.name = "client_certificate",
+     .type = SG_STRING,
+     SG_FIELD(struct upstream_text, client_certificate),
+     .help =
+         "A file with the certificate (PEM) that is shown where it asks for one, and those that "
+         "lead to its authority."},
+    {.name = "client_key",
+     .type = SG_STRING,
+     SG_FIELD(struct upstream_text, client_key),
+     .help = "A file with that certificate's private key (PEM), without a passphrase; not for "
+             "everybody to read."},
+    {.name = "proxy",
+     .type = SG_STRING,
+     .flags = SG_SECRET,
+     SG_FIELD(struct upstream_text, proxy),
+     .help = "A proxy through which it is reached: http://user:password@host:port (the user may be "
+             "left out), https or socks5h. The environment's proxies are never used."},
+    {.name = "headers",
+     .type = SG_MAP,
+     .flags = SG_SECRET,
+     SG_FIELD(struct upstream_text, headers),
+     .help = "Headers that each request to it gets, names to values, in place of the client's."},
+    {.name = "retries",
+     .type = SG_INT,
+     SG_FIELD(struct upstream_text, retries),
+     .def = "1",
+     .min = "0",
+     .max = "5",
+     .help = "How often a call that failed, and may not fail again, is repeated."},
     {0},
 };
 
@@ -114,7 +147,7 @@ const struct sg_option sandbox_options[] = {
      SG_FIELD(struct sandbox_text, keep_ms),
      .def = "0s",
      .min = "0s",
-     .max = "1h",
+     .max = "1h", /* LIMIT_KEEP_MS */
      .help = "How long a container without a session outlives its request, where its id was "
              "given to the client."},
     {0},

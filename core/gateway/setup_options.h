@@ -10,6 +10,9 @@ struct upstream_text {
     const char *const *models, *const *surfaces, *const *drop_params;
     bool encrypted_reasoning, passthrough;
     int64_t connect_ms, first_byte_ms, silence_ms;
+    const char *ca_file, *client_certificate, *client_key, *proxy;
+    struct sg_map headers;
+    int64_t retries;
 };
 
 struct sandbox_text {
@@ -27,6 +30,11 @@ struct interceptor_text {
     const char *const *upstreams;
     bool enabled, show_runs;
 };
+
+/* upstream_way.c: what the entry says of certificates, proxy and headers, checked and with its files read, into `upstream`, whose
+ * other members are there. Relative paths are `file`'s. */
+void upstream_read_way(const struct upstream_text *, const struct conf_node *entry,
+                       const char *file, struct upstream *, struct arena *, struct conf_problems *);
 
 extern const struct sg_option upstream_options[], sandbox_options[], search_options[],
     interceptor_options[];

@@ -171,6 +171,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry, size_t
     check_surfaces(s, entry, upstream);
     check_key(s, entry, &text);
     check_passthrough(s, entry, upstream);
+    upstream_read_way(&text, entry, s->config->file, upstream, arena, s->problems);
     if (text.plugin == NULL) {
         check_url(s, entry, upstream);
     } else {

@@ -1,10 +1,9 @@
-/* Calling upstreams: which headers go up, which URL, and reading answers of HTTP servers and plugins alike. Messages
+/* Calling upstreams, and reading answers of HTTP servers and plugins alike. Messages
  * about the connection name hosts and ports: they go to the log, and the client is told in general terms. */
 #include "gateway/upstream.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "gateway/metrics.h"
@@ -13,7 +12,6 @@
 #include <string.h>
 
 enum {
-    FIELDS_UP_OWN = 3, /* that fields_up() adds to the client's */
     ERROR_BODY_BYTES_MAX = 64 * 1024,
     ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
     DRAIN_MS = 50
@@ -73,144 +71,23 @@ static int hide_detail(struct request *r, struct sg_error *err)
                            "The model server could not be reached or broke off its answer.");
 }
 
-/* Credentials, cookies, and what belongs to the client's own connection. */
-bool field_never_goes_up(struct str name)
-{
-    static const char *const never[] = {"authorization",  "x-api-key",       "cookie", "host",
-                                        "content-length", "accept-encoding", "expect", NULL};
-    for (const char *const *one = never; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    return http_is_hop_by_hop(name, (struct str){0});
-}
-
-/* What speaks of an API says nothing to a server of another. */
-static bool is_of_an_api(struct str name)
-{
-    static const char *const vendors[] = {"anthropic-", "openai-", "x-stainless-"};
-    for (size_t i = 0; i < COUNT_OF(vendors); i++) {
-        struct str vendor = str_of(vendors[i]);
-        if (name.len > vendor.len && str_eq_nocase((struct str){name.data, vendor.len}, vendor)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool field_goes_up(struct request *r, struct str name)
-{
-    if (r->spoken != NULL && is_of_an_api(name)) {
-        return false;
-    }
-    static const char *const allowed[] = {"content-type",   "accept",      "anthropic-version",
-                                          "anthropic-beta", "openai-beta", NULL};
-    for (const char *const *one = allowed; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    if (str_eq_nocase(name, STR("idempotency-key"))) {
-        return r->turns <= 1; /* a later turn is another request */
-    }
-    if (name.len > 12 && str_eq_nocase((struct str){name.data, 12}, STR("x-stainless-"))) {
-        return true;
-    }
-    for (const char *const *one = r->gateway->config->server.forward_headers; *one != NULL; one++) {
-        if (str_eq_nocase(name, str_of(*one))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the client names in Connection is meant for the gateway alone (RFC 9110 7.6.1). */
-static bool is_for_this_connection(const struct http_head *head, struct str name)
-{
-    for (size_t i = 0; i < head->count; i++) {
-        if (str_eq_nocase(head->fields[i].name, STR("connection")) &&
-            http_is_hop_by_hop(name, head->fields[i].value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* An upstream that heeds idempotency keys sees one account: two tenants with one key would get each other's answer. Each has
- * keys of its own, and the same again for a request that is repeated. */
-static struct str value_up(struct request *r, struct str name, struct str value)
-{
-    if (r->gateway->config->auth.mode != AUTH_KEYS || /* else nobody shares an account */
-        !str_eq_nocase(name, STR("idempotency-key"))) {
-        return value;
-    }
-    const struct str parts[] = {r->identity, value};
-    uint8_t hash[SHA256_BYTES];
-    char *text = arena_get(r->arena, 2 * SHA256_BYTES + 1);
-    sha256_parts(parts, COUNT_OF(parts), hash);
-    hex_encode(hash, SHA256_BYTES, text);
-    return str_of(text);
-}
-
-static size_t fields_up(struct request *r, bool intercepted, struct fetch_field *fields)
-{
-    const struct http_head *head = http_request_head(r->exchange);
-    size_t count = 0;
-    for (size_t i = 0; i < head->count; i++) {
-        struct str name = head->fields[i].name;
-        if (field_goes_up(r, name) && !is_for_this_connection(head, name)) {
-            fields[count++] = (struct fetch_field){name, value_up(r, name, head->fields[i].value)};
-        }
-    }
-    const char *key = upstream_key(r, r->upstream);
-    if (key != NULL && upstream_key_is_bare(r)) {
-        fields[count++] = (struct fetch_field){STR("x-api-key"), str_of(key)};
-    } else if (key != NULL) {
-        fields[count++] = (struct fetch_field){STR("Authorization"),
-                                               str_of(arena_printf(r->arena, "Bearer %s", key))};
-    }
-    if (r->spoken != NULL && strcmp(r->spoken->name, "messages") == 0) {
-        fields[count++] = (struct fetch_field){STR("anthropic-version"), STR("2023-06-01")};
-    }
-    if (intercepted) {
-        fields[count++] = (struct fetch_field){STR("Accept-Encoding"), STR("identity")};
-    }
-    return count;
-}
-
-/* base_url, with /v1 where it names no path, then the client's path and query; or the path of the API that is spoken. */
-static const char *url_up(struct request *r)
-{
-    const char *base = r->upstream->base_url;
-    const char *host = strstr(base, "://") + 3;
-    const char *version = strchr(host, '/') == NULL ? "/v1" : "";
-    if (r->spoken != NULL) {
-        return arena_printf(r->arena, "%s%s%s%s", base, version, r->spoken->path,
-                            r->route.counted != NULL ? "/count_tokens" : "");
-    }
-    const struct http_head *head = http_request_head(r->exchange);
-    return arena_printf(r->arena, "%s%s%s%s%.*s", base, version, r->route.path,
-                        head->query.len > 0 ? "?" : "", (int)head->query.len,
-                        head->query.len > 0 ? head->query.data : "");
-}
-
 static int begin_http(struct upstream_call *call, struct str body, bool intercepted,
                       struct sg_error *err)
 {
     struct request *r = call->request;
-    size_t fields_max = http_request_head(r->exchange)->count + FIELDS_UP_OWN;
-    struct fetch_field *fields = arena_get(r->arena, fields_max * sizeof *fields);
+    size_t fields_count = 0;
+    const struct fetch_field *fields = upstream_fields(r, intercepted, &fields_count);
     struct fetch_request request = {.method = "POST",
-                                    .url = url_up(r),
+                                    .url = upstream_url(r),
                                     .fields = fields,
-                                    .fields_count = fields_up(r, intercepted, fields),
+                                    .fields_count = fields_count,
                                     .body = body,
                                     .has_body = true,
                                     .connect_ms = r->upstream->connect_ms,
                                     .first_byte_ms = r->upstream->first_byte_ms,
                                     .silence_ms = r->upstream->silence_ms,
-                                    .deadline = r->deadline};
+                                    .deadline = r->deadline,
+                                    .way = r->upstream->way};
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
     call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
     return rc == 0 ? 0 : hide_detail(r, err);
@@ -588,10 +465,10 @@ int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
     err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
     snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
     keep_retry_after(call);
-    const char *key = r->upstream->api_key;
     if (call->status == 401 && !r->upstream->passthrough) {
         return credentials_refused(err);
     }
-    bool is_shown = key != NULL && strstr(err->message, key) != NULL;
-    return is_shown ? upstream_credentials_shown(call, err) : code;
+    return upstream_secret_in(r->upstream, str_of(err->message))
+               ? upstream_credentials_shown(call, err)
+               : code;
 }

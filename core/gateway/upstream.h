@@ -60,6 +60,15 @@ int upstream_call_failed(struct upstream_call *, struct sg_error *err);
 /* The answer shows the operator's key: the client is told 502 in general terms. */
 int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
 
+/* upstream_fields.c: what goes up beside the body; in the request's arena. */
+const struct fetch_field *upstream_fields(struct request *, bool intercepted, size_t *ret_count);
+const char *upstream_url(struct request *);
+
+/* upstream_way.c */
+bool upstream_sets_field(const struct upstream *, struct str name); /* of the operator's headers */
+/* Does the text hold a secret that goes up: the operator's key, or the value of one of his headers? */
+bool upstream_secret_in(const struct upstream *, struct str text);
+
 /* Is this a header of the client that no upstream gets, whatever the configuration says? */
 bool field_never_goes_up(struct str name);
 

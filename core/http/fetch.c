@@ -156,7 +156,7 @@ void fetch_finished(struct fetch *fetch, CURLcode result)
 {
     long sent = 0;
     CHECK(curl_easy_getinfo(fetch->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK);
-    fetch->was_sent = sent > 0;
+    fetch->was_sent = sent > 0 && fetch->is_connected;
     fetch->result = result;
     fetch->is_done = true;
     trace_say(TRACE_HTTP, "fetch_end", fetch, str_of(curl_easy_strerror(result)), sent);
@@ -169,7 +169,23 @@ static bool is_tls_failure(CURLcode result)
 {
     return result == CURLE_SSL_CONNECT_ERROR || result == CURLE_PEER_FAILED_VERIFICATION ||
            result == CURLE_SSL_CACERT_BADFILE || result == CURLE_SSL_CIPHER ||
-           result == CURLE_SSL_ISSUER_ERROR;
+           result == CURLE_SSL_ISSUER_ERROR || result == CURLE_SSL_CERTPROBLEM;
+}
+
+static const struct fetch_address *proxy_of(const struct fetch *fetch)
+{
+    return fetch->way != NULL && fetch->way->proxy != NULL ? &fetch->way->proxy_address : NULL;
+}
+
+/* "host:port", and the proxy's where there is one: for messages, which go to the log. */
+static void put_server(const struct fetch *fetch, struct buf *out)
+{
+    address_write(&fetch->address, out);
+    if (proxy_of(fetch) != NULL) {
+        (void)buf_puts(out, " (through the proxy "); /* short: cannot overflow */
+        address_write(proxy_of(fetch), out);
+        (void)buf_putc(out, ')');
+    }
 }
 
 static int describe_result(const struct fetch *fetch, const char *address, struct sg_error *err)
@@ -194,9 +210,10 @@ static int describe_result(const struct fetch *fetch, const char *address, struc
         return error_set(err, SG_E_UNAVAILABLE, "%s closed the connection without an answer",
                          address);
     default:
-        what = is_tls_failure(fetch->result) ? "cannot set up TLS with"
-               : fetch->has_head             ? "cut answer of"
-                                             : "broken exchange with";
+        what = is_tls_failure(fetch->result)                     ? "cannot set up TLS with"
+               : fetch->has_head                                 ? "cut answer of"
+               : proxy_of(fetch) != NULL && !fetch->is_connected ? "no tunnel to"
+                                                                 : "broken exchange with";
         break;
     }
     return error_set(err, SG_E_UNAVAILABLE, "%s %s: %s", what, address, detail);
@@ -205,7 +222,7 @@ static int describe_result(const struct fetch *fetch, const char *address, struc
 static int describe_end(const struct fetch *fetch, struct sg_error *err)
 {
     BUF_CLEANUP struct buf address = {0};
-    address_write(&fetch->address, &address);
+    put_server(fetch, &address);
     if (fetch->problem != NULL) {
         return error_set(err, fetch->problem_code, "%s %s", address.data, fetch->problem);
     }
@@ -223,7 +240,7 @@ static int describe_wait(const struct fetch *fetch, int code, const struct limit
                          struct sg_error *err)
 {
     BUF_CLEANUP struct buf address = {0};
-    address_write(&fetch->address, &address);
+    put_server(fetch, &address);
     if (code == SG_E_CANCELLED) {
         return error_set(err, code, "nobody waits for %s any more", address.data);
     }
@@ -279,6 +296,10 @@ static struct fetch *fetch_new(struct fetch_loop *home, const struct fetch_reque
     fetch->first_byte_ms = or_default(request->first_byte_ms, LIMIT_FIRST_BYTE_MS);
     fetch->silence_ms = or_default(request->silence_ms, LIMIT_SILENCE_MS);
     fetch->deadline = request->deadline;
+    fetch->way = request->way;
+    fetch->way_id = request->way == NULL && request->ca_file != NULL
+                        ? str_hash(str_of(request->ca_file))
+                        : fetch_way_id(request->way);
     fetch->first_byte_deadline = deadline_in(fetch->first_byte_ms);
     fetch->easy = easy_take(home);
     home->fetches++;
@@ -286,10 +307,9 @@ static struct fetch *fetch_new(struct fetch_loop *home, const struct fetch_reque
 }
 
 /* The name's addresses, for libcurl's cache; "+" lets them grow old there. */
-static int resolve(struct fetch *fetch, struct sg_error *err)
+static int resolve(struct fetch *fetch, const struct fetch_address *address, struct sg_error *err)
 {
     BUF_CLEANUP struct buf entry = {0};
-    struct fetch_address *address = &fetch->address;
     size_t len = strlen(address->host);
     len -= len > 1 && address->host[len - 1] == '.'; /* libcurl looks it up without */
     (void)buf_printf(&entry, "+%.*s:%u:", (int)len, address->host, address->port); /* short */
@@ -318,8 +338,10 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
 {
     *err = (struct sg_error){0}; /* resolve() asks whether it says something */
     int code = url_parse(request->url, &fetch->address, err);
-    if (code == 0 && !fetch->address.is_literal) {
-        code = resolve(fetch, err);
+    /* A proxy looks the server's name up itself. */
+    const struct fetch_address *next = proxy_of(fetch) != NULL ? proxy_of(fetch) : &fetch->address;
+    if (code == 0 && !next->is_literal) {
+        code = resolve(fetch, next, err);
     }
     if (code == 0 && admission_is_near()) {
         multis_close_idle(fetch->home);
@@ -330,7 +352,7 @@ static int start(struct fetch *fetch, const struct fetch_request *request, struc
         code = describe_end(fetch, err);
     }
     if (code == 0) {
-        fetch->multi = multi_choose(fetch->home, &fetch->address);
+        fetch->multi = multi_choose(fetch->home, &fetch->address, fetch->way_id);
         code = request_prepare(fetch, request, err);
     }
     if (code != 0) {

@@ -1,8 +1,8 @@
 /* HTTP requests of ours, over libcurl's multi interface: the answer comes in pieces to the fiber that asked.
  *
  * 16 to 128 multis a loop (libcurl's look-up of a connection is linear in those open), connections kept, names resolved ahead
- * on a worker thread and cached for 60 s, TLS verified, redirects not followed, proxies of the environment ignored,
- * HTTP/1.1. At most LIMIT_STREAM_BYTES of an answer are held; a reader that is slow pauses the transfer. */
+ * on a worker thread and cached for 60 s, TLS verified, redirects not followed, proxies of the environment (no_proxy too)
+ * ignored, HTTP/1.1. At most LIMIT_STREAM_BYTES of an answer are held; a reader that is slow pauses the transfer. */
 #ifndef SANDGATE_HTTP_FETCH_H
 #define SANDGATE_HTTP_FETCH_H
 
@@ -12,6 +12,7 @@
 #include "loop/loop.h"
 
 struct fetch;
+struct fetch_way;
 
 struct fetch_field {
     struct str name, value;
@@ -31,7 +32,27 @@ struct fetch_request {
     int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h */
     int64_t deadline;                              /* of the whole */
     const char *ca_file; /* certificates to trust instead of the system's (PEM); NULL: those */
+    /* How the server is reached, instead of ca_file; NULL: by itself, as the system trusts it. Borrowed until fetch_end(). */
+    const struct fetch_way *way;
 };
+
+/* How a server is reached, where that is not as usual. Transfers with different ways never share a connection; those whose
+ * ways have the same contents do, whichever object says it. */
+struct fetch_way_options {
+    /* Texts that pem_read() gave; len 0: none. The authorities that are trusted instead of the system's, by an https proxy too;
+     * the certificate (and those that lead to its authority) that is shown to a server that asks, and its key. */
+    struct str ca, certificate, key;
+    /* "http://[user:password@]host:port", or https or socks5h, which looks the server's name up itself, as the others do: every
+     * exchange goes through a tunnel (CONNECT), plain http too. NULL: none. */
+    const char *proxy;
+};
+
+/* All in the arena but the texts, which are borrowed. Read-only from then on, by any thread. SG_E_INVALID with "the URL …"
+ * (which is not repeated) if the proxy's is none. */
+int fetch_way_new(const struct fetch_way_options *, struct arena *, const struct fetch_way **ret,
+                  struct sg_error *err);
+/* The same for the same contents; 0 for NULL, and for that alone. */
+uint64_t fetch_way_id(const struct fetch_way *);
 
 struct fetch_reply {
     int status;

@@ -1,5 +1,5 @@
 /* What the files of fetching share: fetch.c (the fiber's side), request.c (what is asked of libcurl), multi.c (libcurl's
- * multis on libevent), sockets.c (counting descriptors), resolve.c (names) and url.c. Tests include it for the resolver's look-up and the counts. */
+ * multis on libevent), sockets.c (counting descriptors), resolve.c (names), way.c (proxies and certificates) and url.c. Tests include it for the resolver's look-up and the counts. */
 #ifndef SANDGATE_HTTP_FETCH_INTERNAL_H
 #define SANDGATE_HTTP_FETCH_INTERNAL_H
 
@@ -32,8 +32,22 @@ struct fetch_address {
 
 /* SG_E_INVALID for anything but http:// or https:// with a plain host. The URL itself is not repeated in messages. */
 int url_parse(const char *url, struct fetch_address *ret, struct sg_error *err);
+/* Its parts: spaces and the like; "host[:port]", without user info; "the URL " and what is wrong. */
+int url_check_characters(const char *url, struct sg_error *err);
+int url_parse_authority(struct str authority, struct fetch_address *ret, struct sg_error *err);
+int url_refuse(struct sg_error *err, const char *what);
 /* "host:port" or "[host]:port" for messages. */
 void address_write(const struct fetch_address *, struct buf *out);
+
+/* ---- way.c ---- */
+
+struct fetch_way {
+    uint64_t id; /* the same for the same contents; never 0, which stands for no way */
+    struct str ca, certificate, key;
+    const char *proxy;                       /* "http://host:port", for libcurl; NULL: none */
+    const char *proxy_user, *proxy_password; /* NULL: none; secrets */
+    struct fetch_address proxy_address;
+};
 
 /* ---- resolve.c ---- */
 
@@ -70,6 +84,7 @@ struct fetch_socket { /* by its number */
     struct fetch_multi *multi;
     struct fetch *opener; /* until its transfer has ended */
     struct watch *watch;  /* NULL: nothing of it is watched */
+    uint64_t way_id;      /* of the transfer that opened it */
 };
 
 struct fetch_loop {
@@ -89,8 +104,9 @@ struct fetch_loop {
 /* Where it is not one of the first, its descriptors have been taken. */
 int multi_init(struct fetch_multi *, struct fetch_loop *, struct sg_error *err);
 void multi_clear(struct fetch_multi *);
-/* The one that shall carry a transfer to this address. */
-struct fetch_multi *multi_choose(struct fetch_loop *, const struct fetch_address *);
+/* The one that shall carry a transfer to this address, by this way. */
+struct fetch_multi *multi_choose(struct fetch_loop *, const struct fetch_address *,
+                                 uint64_t way_id);
 /* Closes what is kept by multis without a transfer. */
 void multis_close_idle(struct fetch_loop *);
 /* Adds the transfer and lets it take its first steps. */
@@ -107,7 +123,7 @@ struct fetch_socket *socket_at(struct fetch_loop *, int fd);
 curl_socket_t socket_open(void *fetch, curlsocktype, struct curl_sockaddr *);
 int socket_close(void *fetch_loop, curl_socket_t);
 /* Before a request is sent on a connection. Ends the transfer, and notes it, where it is one that was kept and has
- * something to read: the transfer is then to begin anew, on a connection of its own. */
+ * something to read, or was made by another way: the transfer is then to begin anew, on a connection of its own. */
 int socket_before_request(void *fetch, char *remote_ip, char *local_ip, int remote_port,
                           int local_port);
 /* How many of the sockets that the transfer opened have not been told to be closed. */
@@ -126,6 +142,8 @@ struct fetch {
     struct fiber *waiter; /* parked in fetch_head() or fetch_read() */
     struct arena *arena;
     struct fetch_address address;
+    const struct fetch_way *way; /* NULL: none */
+    uint64_t way_id;
     struct str unsent; /* of a body that is sent once only */
 
     /* The answer's head. */
@@ -144,6 +162,7 @@ struct fetch {
 
     /* Its end. */
     bool is_done, was_sent, no_descriptor;
+    bool is_connected;   /* to the server itself, so that what was sent was not a proxy's */
     bool is_spoiled;     /* the connection that it would have used */
     const char *problem; /* ours, a literal, where libcurl stopped because we told it to */
     int problem_code;

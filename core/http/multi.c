@@ -58,7 +58,7 @@ static curl_socket_t remaining_socket(const struct fetch *fetch, CURLcode result
 static bool begin_anew(struct fetch_multi *multi, struct fetch *fetch)
 {
     struct sg_error err;
-    fetch->is_spoiled = false;
+    fetch->is_spoiled = fetch->is_connected = false;
     fetch->multi = multi;
     CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK);
     return multi_add(multi, fetch, &err) == 0;
@@ -277,9 +277,10 @@ static struct fetch_multi *one_that_keeps(struct fetch_loop *home, struct fetch_
     return fewest;
 }
 
-struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_address *address)
+struct fetch_multi *multi_choose(struct fetch_loop *home, const struct fetch_address *address,
+                                 uint64_t way_id)
 {
-    size_t first = address_hash(address);
+    size_t first = address_hash(address) ^ way_id;
     struct fetch_multi *fewest = &home->multis[first % FETCH_MULTIS_FIRST];
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         bool is_first = i < FETCH_MULTIS_FIRST;

@@ -168,6 +168,45 @@ static int set_method(struct fetch *fetch, const struct fetch_request *request,
     return 0;
 }
 
+/* ---- the way ---- */
+
+/* Not copied: the transfer borrows it. */
+static void set_blob(CURL *easy, CURLoption option, struct str text)
+{
+    struct curl_blob blob = {(void *)(uintptr_t)text.data, text.len, CURL_BLOB_NOCOPY};
+    if (text.len > 0) {
+        SET(easy, option, &blob);
+    }
+}
+
+/* Everything goes through a tunnel: a proxy that read plain requests would answer some of them itself, and its words and
+ * statuses would be taken for the server's. The names of its certificate are checked as the server's are. */
+static void set_proxy(CURL *easy, const struct fetch_way *way)
+{
+    SET(easy, CURLOPT_PROXY, way->proxy);
+    SET(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
+    SET(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(easy, CURLOPT_PROXYAUTH, (long)CURLAUTH_BASIC);
+    SET(easy, CURLOPT_PROXYUSERNAME, way->proxy_user);
+    SET(easy, CURLOPT_PROXYPASSWORD, way->proxy_password);
+    set_blob(easy, CURLOPT_PROXY_CAINFO_BLOB, way->ca);
+}
+
+static void set_way(CURL *easy, const struct fetch_way *way)
+{
+    SET(easy, CURLOPT_NOPROXY, ""); /* whatever the environment says */
+    if (way == NULL || way->proxy == NULL) {
+        SET(easy, CURLOPT_PROXY, "");
+    } else {
+        set_proxy(easy, way);
+    }
+    if (way != NULL) {
+        set_blob(easy, CURLOPT_CAINFO_BLOB, way->ca);
+        set_blob(easy, CURLOPT_SSLCERT_BLOB, way->certificate);
+        set_blob(easy, CURLOPT_SSLKEY_BLOB, way->key);
+    }
+}
+
 /* ---- all of it ---- */
 
 static void set_rules(struct fetch *fetch)
@@ -176,7 +215,6 @@ static void set_rules(struct fetch *fetch)
     SET(easy, CURLOPT_NOSIGNAL, 1L);
     SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(easy, CURLOPT_PROXY, ""); /* none, whatever the environment says */
     SET(easy, CURLOPT_PATH_AS_IS, 1L);
     SET(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     SET(easy, CURLOPT_BUFFERSIZE, READ_BYTES);
@@ -203,6 +241,7 @@ int request_prepare(struct fetch *fetch, const struct fetch_request *request, st
         return code;
     }
     set_rules(fetch);
+    set_way(easy, fetch->way);
     SET(easy, CURLOPT_URL, request->url);
     SET(easy, CURLOPT_HTTPHEADER, fetch->headers);
     if (request->ca_file != NULL) {

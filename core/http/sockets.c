@@ -42,7 +42,8 @@ static void socket_note(struct fetch *fetch, int fd)
 {
     struct fetch_socket *socket = socket_at(fetch->home, fd);
     socket_forget(socket);
-    *socket = (struct fetch_socket){.multi = fetch->multi, .opener = fetch};
+    *socket =
+        (struct fetch_socket){.multi = fetch->multi, .opener = fetch, .way_id = fetch->way_id};
     fetch->multi->sockets++;
     if (fetch->opened_count < COUNT_OF(fetch->opened)) {
         fetch->opened[fetch->opened_count++] = fd;
@@ -100,12 +101,14 @@ static void note_port(struct fetch *fetch, uint16_t port)
     }
 }
 
-/* Bytes that nobody asked for, or its end: what would be read as the answer to a request that is not sent yet. */
+/* Bytes that nobody asked for, or its end: what would be read as the answer to a request that is not sent yet. Or it was made
+ * by another way: libcurl compares much of that, but not in all of its versions for whom a proxy has made the tunnel. */
 static bool is_spoiled(struct fetch *fetch, int fd)
 {
     char byte;
-    return socket_at(fetch->home, fd)->multi == fetch->multi &&
-           recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    const struct fetch_socket *socket = socket_at(fetch->home, fd);
+    return socket->multi == fetch->multi &&
+           (socket->way_id != fetch->way_id || recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0);
 }
 
 /* libcurl 7.88 takes a kept connection up though there are bytes to read. It says which one only by its own port. */
@@ -121,6 +124,7 @@ int socket_before_request(void *arg, char *remote_ip, char *local_ip, int remote
     } else {
         fetch->is_spoiled = is_spoiled(fetch, fetch->home->fd_by_port[port]);
     }
+    fetch->is_connected = !fetch->is_spoiled;
     return fetch->is_spoiled ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 

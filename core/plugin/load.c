@@ -379,6 +379,12 @@ const char *const *plugin_reserved(enum plugin_kind kind)
                                            "connect_timeout",
                                            "first_byte_timeout",
                                            "silence_timeout",
+                                           "ca_file",
+                                           "client_certificate",
+                                           "client_key",
+                                           "proxy",
+                                           "headers",
+                                           "retries",
                                            NULL};
     static const char *const *const all[PLUGIN_KIND_COUNT] = {
         [PLUGIN_SANDBOX] = sandbox,

@@ -150,6 +150,10 @@ static int flags_check(const struct examination *e, const struct sg_plugin *plug
     if ((plugin->flags & SG_DURABLE) != 0 && plugin->sandbox == NULL) {
         return examination_fail(e, "sets SG_DURABLE, which is for sandboxes only");
     }
+    if ((plugin->flags & SG_DURABLE) == 0 && plugin->sandbox != NULL &&
+        plugin->sandbox->account != NULL) {
+        return examination_fail(e, "has account(), which means something with SG_DURABLE only");
+    }
     for (const struct sg_option *option = plugin->options;
          (plugin->flags & SG_TELLS_OF_HOST) != 0 && option != NULL && option->name != NULL;
          option++) {

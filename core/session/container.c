@@ -29,22 +29,35 @@ void container_id_make(char ret[CONTAINER_ID_BYTES])
     (void)snprintf(ret, CONTAINER_ID_BYTES, CONTAINER_ID_PREFIX "%s", random); /* fits */
 }
 
-struct container *container_new(struct registry *registry, const struct lease *lease,
-                                const struct table_reply *created, struct loop *home)
+struct container *container_make(struct registry *registry, const struct sandbox *sandbox,
+                                 const struct table_ref *ref, bool is_session)
 {
     struct container *container = check_alloc(calloc(1, sizeof *container));
-    char random[RANDOM_ID_BYTES];
     container->magic = CONTAINER_MAGIC;
-    container->refs = 2; /* of the registry's list, and of the message */
+    container->refs = 1;
     container->registry = registry;
-    container->ref = created->ref;
-    container->carries_loss = created->loss;
-    container->sandbox = lease->sandbox;
-    container->is_session = lease->is_session;
-    container->life_ms = life_of(registry, lease->sandbox);
+    container->ref = *ref;
+    container->sandbox = sandbox;
+    container->is_session = is_session;
+    container->life_ms = life_of(registry, sandbox);
     int64_t half_idle_ms = registry->options.idle_timeout_ms / 2;
     container->life_needed_ms =
         container->life_ms - (half_idle_ms < TOUCH_SLACK_MS ? half_idle_ms : TOUCH_SLACK_MS);
+    container->created_unix_s = clock_unix_s();
+    list_init(&container->waiters);
+    list_init(&container->turns);
+    list_append(&registry->containers, &container->in_registry);
+    return container;
+}
+
+struct container *container_new(struct registry *registry, const struct lease *lease,
+                                const struct table_reply *created, struct loop *home)
+{
+    struct container *container =
+        container_make(registry, lease->sandbox, &created->ref, lease->is_session);
+    char random[RANDOM_ID_BYTES];
+    (void)container_ref(container); /* the message's */
+    container->carries_loss = created->loss;
     if (lease->new_id[0] != '\0' && lease->container == NULL) {
         memcpy(container->id, lease->new_id, sizeof container->id);
     } else { /* one that replaces it is another */
@@ -57,14 +70,15 @@ struct container *container_new(struct registry *registry, const struct lease *l
         lease->request_id == NULL ? NULL : check_alloc(strdup(lease->request_id));
     container->session_id =
         lease->session_id == NULL ? NULL : check_alloc(strdup(lease->session_id));
-    container->created_unix_s = clock_unix_s();
-    list_init(&container->waiters);
-    list_init(&container->turns);
-    list_append(&registry->containers, &container->in_registry);
     container->create.task.run = create_on_loop;
     container->create.loop = home;
     registry_post(registry, &container->create);
     return container;
+}
+
+size_t container_descriptors(const struct sandbox *sandbox)
+{
+    return sandbox->instance->plugin->sandbox->fds_per_container + 1;
 }
 
 static void descriptors_give(struct container *container)
@@ -116,14 +130,16 @@ void container_release(struct container *container, int64_t keep_ms)
     struct registry *registry = container->registry;
     CHECK(container->leases > 0);
     container->leases--;
+    container->used_at = clock_ms();
+    registry->changes++;
     if (container->state != CONTAINER_READY) {
         return; /* its leases ended with it */
     }
     bool is_last = container->leases == 0;
     int64_t stay_ms = container->park_ms > keep_ms ? container->park_ms : keep_ms;
     bool is_kept = container->is_session || (stay_ms > 0 && !container->turn_taken) || !is_last;
-    if (is_last && registry->is_stopping) {
-        container_close(container, CLOSE_SHUTDOWN, false);
+    if (is_last && registry->is_stopping && !(is_kept && container_can_be_kept(container))) {
+        container_close(container, CLOSE_SHUTDOWN, container_end_is_loss(container));
     } else if (!is_kept) {
         container_close(container, CLOSE_RELEASED, false);
     } else {
@@ -132,6 +148,9 @@ void container_release(struct container *container, int64_t keep_ms)
         reaper_need(registry, registry->table->ops->next_expiry(registry->table));
     }
     room_retry(registry, container->identity);
+    if (registry->is_stopping) {
+        reaper_need(registry, 0); /* registry_shutdown() waits for the last lease */
+    }
 }
 
 /* ---- the way out ---- */
@@ -150,6 +169,7 @@ void container_discard(struct container *container, enum close_reason reason)
     struct registry *registry = container->registry;
     CHECK(container->state <= CONTAINER_READY);
     CHECK(container->handle != NULL);
+    registry->changes++;
     container->state = CONTAINER_CLOSING;
     container->reason = reason;
     container->closing_since = clock_ms();

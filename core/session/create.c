@@ -44,6 +44,8 @@ static void container_publish(struct container *container)
                                         registry_expiry(registry)));
     container->state = CONTAINER_READY;
     container->leases = leases;
+    container->used_at = clock_ms();
+    registry->changes++;
     for (struct list *first; (first = list_first(&container->waiters)) != NULL;) {
         waiter_grant(INDEX_OWNER(first, struct waiter, link), container);
     }
@@ -138,10 +140,9 @@ static void handle_take(struct container *container, struct str handle)
     }
 }
 
-/* What it may hold open in this process: the provider's own figure and the call under way. */
 static int descriptors_take(struct container *container, struct sg_error *err)
 {
-    size_t count = container->sandbox->instance->plugin->sandbox->fds_per_container + 1;
+    size_t count = container_descriptors(container->sandbox);
     if (!admission_take_waiting(count)) {
         return error_set(err, SG_E_LIMIT,
                          "no descriptors are left for another container: %zu of %zu are in use",

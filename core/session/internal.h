@@ -19,6 +19,7 @@
 
 #define CONTAINER_ID_PREFIX "cntr_sg"
 #define LABEL_PREFIX "sg-"
+#define LABEL_BYTES (sizeof LABEL_PREFIX - 1 + RANDOM_ID_BYTES) /* with its NUL */
 #define TOUCH_SLACK_MS \
     30000               /* life is pushed on when it is so much (at most) shorter than a new one */
 #define ABANDON_MS 2000 /* a call that has not returned so long after its deadline is left behind */
@@ -70,9 +71,10 @@ struct container {
     bool is_session, carries_loss;   /* carries_loss: whether there may be a loss to take */
     int64_t life_ms, life_needed_ms; /* of a new one; left at the start of a run */
     char id[TABLE_ID_BYTES];         /* the clients' */
-    char label[sizeof LABEL_PREFIX - 1 + RANDOM_ID_BYTES]; /* the provider's */
-    char *identity, *request_id, *session_id;              /* the last is NULL without a session */
+    char label[LABEL_BYTES];         /* the provider's */
+    char *identity, *request_id, *session_id; /* the last is NULL without a session */
     int64_t created_unix_s;
+    int64_t used_at;    /* clock_ms() of the end of its last use */
     size_t descriptors; /* taken of admission, until it is gone */
     char *handle;       /* a secret; written once, by the creation, before it is READY or CLOSING */
 
@@ -222,6 +224,7 @@ struct registry {
     bool is_abandoned; /* no new errands */
     size_t lost;
     uint64_t created, destroyed, replaced, evicted, expired, destroy_failures;
+    uint64_t changes; /* of what registry_look() gives */
 };
 
 void registry_lock(struct registry *);
@@ -230,6 +233,13 @@ void registry_post(struct registry *, struct message *); /* under the lock */
 void registry_arrived(struct registry *); /* under the lock, by each message's task at its end */
 int64_t registry_expiry(const struct registry *); /* of one that is idle from now on */
 
+/* Not under the lock: all containers that are not GONE, each with a reference, in an array that registry_let_go() frees. */
+struct container **registry_hold_all(struct registry *, size_t *ret_count);
+void registry_let_go(struct registry *, struct container **, size_t count);
+
+/* Not under the lock, at the end: hands what can be kept to whoever keeps it (keep.c). */
+void registry_keep(struct registry *);
+
 /* Under the lock: the reaper shall look again at that time (0: now). */
 void reaper_need(struct registry *, int64_t at);
 void reaper_init(struct registry *);
@@ -237,6 +247,15 @@ void reaper_init(struct registry *);
 /* ---- acting on containers; under the lock ---- */
 
 void container_id_make(char ret[CONTAINER_ID_BYTES]); /* a fresh one */
+/* In the registry's list, CREATING, with that list's reference and nothing but its settings. */
+struct container *container_make(struct registry *, const struct sandbox *,
+                                 const struct table_ref *, bool is_session);
+/* What one may hold open in this process: the provider's own figure and the call under way. */
+size_t container_descriptors(const struct sandbox *);
+/* The end of the process need not be its end. */
+bool container_can_be_kept(const struct container *);
+/* It ends with the process, and the next one is to tell its session so. */
+bool container_end_is_loss(const struct container *);
 struct container *container_new(struct registry *, const struct lease *, const struct table_reply *,
                                 struct loop *home);
 struct container *container_ref(struct container *);

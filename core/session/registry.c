@@ -217,29 +217,42 @@ static size_t containers_left(const struct registry *registry)
     return counts.creating + counts.ready + counts.closing + registry->lost;
 }
 
-/* Waits until no container is left, or the deadline; true if none is. */
-static bool wait_empty(struct registry *registry, int64_t deadline)
+/* Under the lock: who has a lease, or waits to get one. */
+static size_t uses_left(const struct registry *registry)
+{
+    struct table_counts counts;
+    registry->table->ops->counts(registry->table, &counts);
+    return counts.creating + counts.leases;
+}
+
+/* Waits until none of what `left` counts is left, or the deadline. */
+static void wait_none(struct registry *registry, size_t (*left)(const struct registry *),
+                      int64_t deadline)
 {
     for (;;) {
         registry_lock(registry);
-        bool is_empty = containers_left(registry) == 0;
+        bool is_over = left(registry) == 0;
         registry_unlock(registry);
-        if (is_empty || clock_ms() >= deadline) {
-            return is_empty;
+        if (is_over || clock_ms() >= deadline) {
+            return;
         }
         (void)fiber_park(deadline); /* the round decides */
     }
 }
 
-/* `busy`: those with a lease, too. */
-static void close_all(struct registry *registry, bool busy)
+enum close_what { CLOSE_NOT_KEPT, CLOSE_BUSY, CLOSE_ALL };
+
+/* NOT_KEPT: those without a lease that cannot be kept. BUSY: also those with a lease. */
+static void close_all(struct registry *registry, enum close_what what)
 {
     registry_lock(registry);
     for (struct list *node = registry->containers.next; node != &registry->containers;) {
         struct container *container = INDEX_OWNER(node, struct container, in_registry);
         node = node->next;
-        if (busy || container->leases == 0) {
-            container_close(container, CLOSE_SHUTDOWN, false);
+        bool is_idle = container->leases == 0;
+        if (what == CLOSE_ALL || (is_idle && !container_can_be_kept(container)) ||
+            (!is_idle && what == CLOSE_BUSY)) {
+            container_close(container, CLOSE_SHUTDOWN, container_end_is_loss(container));
         }
     }
     registry_unlock(registry);
@@ -291,26 +304,39 @@ static void left_log(const struct container *container)
     log_end(&line);
 }
 
-/* One line for each; they stay in the list, for registry_free(). */
-static size_t left_report(struct registry *registry)
+struct container **registry_hold_all(struct registry *registry, size_t *ret_count)
 {
     size_t count = 0;
     registry_lock(registry);
-    struct container **left = check_alloc(calloc(containers_left(registry) + 1, sizeof *left));
+    struct container **held = check_alloc(calloc(containers_left(registry) + 1, sizeof *held));
     for (struct list *node = registry->containers.next; node != &registry->containers;
          node = node->next) {
-        left[count++] = container_ref(INDEX_OWNER(node, struct container, in_registry));
+        held[count++] = container_ref(INDEX_OWNER(node, struct container, in_registry));
     }
     registry_unlock(registry);
+    *ret_count = count;
+    return held;
+}
+
+void registry_let_go(struct registry *registry, struct container **held, size_t count)
+{
+    registry_lock(registry);
+    for (size_t i = 0; i < count; i++) {
+        container_unref(held[i]);
+    }
+    registry_unlock(registry);
+    free(held);
+}
+
+/* One line for each; they stay in the list, for registry_free(). */
+static size_t left_report(struct registry *registry)
+{
+    size_t count;
+    struct container **left = registry_hold_all(registry, &count);
     for (size_t i = 0; i < count; i++) {
         left_log(left[i]);
     }
-    registry_lock(registry);
-    for (size_t i = 0; i < count; i++) {
-        container_unref(left[i]);
-    }
-    registry_unlock(registry);
-    free(left);
+    registry_let_go(registry, left, count);
     return count;
 }
 
@@ -321,12 +347,13 @@ size_t registry_shutdown(struct registry *registry, int64_t deadline)
     fiber_shield();
     reaper->shutdown_fiber = fiber_self();
     turn_away_all(registry);
-    close_all(registry, false);
+    close_all(registry, CLOSE_NOT_KEPT);
     int64_t grace = deadline_in(registry->options.interrupt_ms);
-    if (!wait_empty(registry, deadline_min(deadline, grace))) {
-        close_all(registry, true);
-        (void)wait_empty(registry, deadline); /* left_report() says what is left */
-    }
+    wait_none(registry, uses_left, deadline_min(deadline, grace));
+    close_all(registry, CLOSE_BUSY);
+    registry_keep(registry);
+    close_all(registry, CLOSE_ALL);                 /* what was to be kept and could not */
+    wait_none(registry, containers_left, deadline); /* left_report() says what is left */
     errands_end(registry);
     reaper->shutdown_fiber = NULL;
     fiber_unshield();

@@ -9,6 +9,7 @@
 #ifndef SANDGATE_SESSION_REGISTRY_H
 #define SANDGATE_SESSION_REGISTRY_H
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "loop/loop.h"
@@ -16,12 +17,15 @@
 
 struct registry;
 struct lease;
+struct kept;
 
 struct sandbox { /* one entry of `sandboxes:`; read-only once serving */
     const char *name;
     struct instance *instance;
     int64_t run_timeout_ms;
     int64_t keep_ms; /* how long a container that was named to a client outlives its request */
+    bool is_durable; /* its handles outlive the process, where they belong to the same … */
+    uint8_t account[SHA256_BYTES]; /* … of plugin, account() and authentication */
 };
 
 struct registry_options {
@@ -41,13 +45,17 @@ struct registry_options {
         interrupt_ms; /* a cancelled run that has not returned then: its container is destroyed: 5 s */
     int64_t run_slack_ms;  /* a run's call lasts so much longer than the run may: 5 s */
     int64_t life_slack_ms; /* a provider's life of a container beyond idle time and run: 60 s */
+    /* At the end, what outlives the process is not deleted but handed to this function, once, in the fiber of
+     * registry_shutdown(); it may wait. Non-zero: it could not, and all is deleted. NULL: all is deleted. */
+    int (*keep)(void *ctx, const struct kept *, struct sg_error *);
+    void *keep_ctx;
 };
 void registry_options_default(struct registry_options *); /* all but the loops */
 
 int registry_new(const struct registry_options *, struct registry **ret, struct sg_error *err);
 
-/* On loop 0, in a fiber: no new containers from now on; deletes all and waits up to `deadline` for the deletions. What
- * is left is logged and ends by its own life. Returns how many were left. */
+/* On loop 0, in a fiber: no new containers from now on; keeps what it shall (registry_options.keep), deletes all else and
+ * waits up to `deadline` for the deletions. What is left is logged and ends by its own life. Returns how many were left. */
 size_t registry_shutdown(struct registry *, int64_t deadline);
 void registry_free(struct registry *); /* once the loops have stopped */
 

@@ -71,10 +71,17 @@ struct table_view { /* a record as list() shows it; for the time of the call */
     struct table_ref ref;
     enum table_state state;
     bool is_session;
+    bool loss; /* not taken yet */
     size_t leases;
     int64_t expires_ms; /* DEADLINE_NONE while it has a lease */
     const char *container_id;
     void *local;
+};
+
+struct table_notice { /* of a loss that nobody was told of; for the time of the call */
+    struct str identity;
+    uint8_t key[TABLE_KEY_BYTES];
+    int64_t since_ms;
 };
 
 struct table_counts {
@@ -113,6 +120,13 @@ struct table_ops {
     void (*list)(const struct table *, struct str identity,
                  void (*each)(void *context, const struct table_view *), void *context);
     void (*counts)(const struct table *, struct table_counts *ret);
+    /* The record of that fence, whatever its state. */
+    bool (*look)(const struct table *, const struct table_ref *, struct table_view *ret);
+    /* All notices that are not too old, oldest first. */
+    void (*notices)(const struct table *, int64_t now_ms,
+                    void (*each)(void *context, const struct table_notice *), void *context);
+    /* Leaves one, as an earlier table had it; older ones first. Not where the key has a record. */
+    void (*leave_notice)(struct table *, const struct table_notice *, int64_t now_ms);
     void (*free)(struct table *); /* with all records; NULL is fine */
 };
 

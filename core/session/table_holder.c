@@ -85,12 +85,11 @@ static void notices_drop_old(struct memory *memory, int64_t now_ms)
     }
 }
 
-void notice_leave(struct memory *memory, const struct record *record, int64_t now_ms)
+void notice_leave(struct memory *memory, struct holder *holder, const uint8_t key[TABLE_KEY_BYTES],
+                  int64_t since_ms, int64_t now_ms)
 {
-    struct holder *holder =
-        record->holder; /* has the record, so that it outlives what is dropped */
-    notices_drop_old(memory, now_ms);
-    struct notice *old = notice_find(memory, record->ref.key);
+    notices_drop_old(memory, now_ms); /* the holder outlives it: it has a record */
+    struct notice *old = notice_find(memory, key);
     if (old == NULL && holder->notices_count >= TABLE_NOTICES_MAX) {
         old = INDEX_OWNER(list_first(&holder->notices), struct notice, in_holder);
     }
@@ -98,8 +97,8 @@ void notice_leave(struct memory *memory, const struct record *record, int64_t no
         notice_drop(memory, old);
     }
     struct notice *notice = check_alloc(calloc(1, sizeof *notice));
-    memcpy(notice->key, record->ref.key, sizeof notice->key);
-    notice->since_ms = now_ms;
+    memcpy(notice->key, key, sizeof notice->key);
+    notice->since_ms = since_ms;
     notice->holder = holder;
     hash_put(&memory->notices_by_key, &notice->by_key, key_hash(notice->key));
     list_append(&holder->notices, &notice->in_holder);

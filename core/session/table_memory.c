@@ -132,7 +132,7 @@ static void record_leave(struct memory *memory, struct record *record)
 static void record_close(struct memory *memory, struct record *record, bool loss, int64_t now_ms)
 {
     if (record->is_session && (loss || record->loss)) {
-        notice_leave(memory, record, now_ms);
+        notice_leave(memory, record->holder, record->ref.key, now_ms, now_ms);
     }
     record_leave(memory, record);
     record_become(memory, record, TABLE_CLOSING);
@@ -373,6 +373,20 @@ static int64_t memory_next_expiry(const struct table *table)
     return top == NULL ? DEADLINE_NONE : top->at;
 }
 
+static struct table_view view_of(const struct record *record)
+{
+    return (struct table_view){
+        .ref = record->ref,
+        .state = record->state,
+        .is_session = record->is_session,
+        .loss = record->loss,
+        .leases = record->leases,
+        .expires_ms = record->is_idle ? record->expiry.at : DEADLINE_NONE,
+        .container_id = record->container_id,
+        .local = record->local,
+    };
+}
+
 static void memory_list(const struct table *table, struct str identity,
                         void (*each)(void *, const struct table_view *), void *context)
 {
@@ -382,17 +396,48 @@ static void memory_list(const struct table *table, struct str identity,
     }
     for (struct list *node = holder->records.next; node != &holder->records; node = node->next) {
         struct record *record = INDEX_OWNER(node, struct record, in_holder);
-        struct table_view view = {
-            .ref = record->ref,
-            .state = record->state,
-            .is_session = record->is_session,
-            .leases = record->leases,
-            .expires_ms = record->is_idle ? record->expiry.at : DEADLINE_NONE,
-            .container_id = record->container_id,
-            .local = record->local,
-        };
+        struct table_view view = view_of(record);
         each(context, &view);
     }
+}
+
+static bool memory_look(const struct table *table, const struct table_ref *ref,
+                        struct table_view *ret)
+{
+    const struct record *record = record_find(memory_of(table), ref);
+    if (record != NULL) {
+        *ret = view_of(record);
+    }
+    return record != NULL;
+}
+
+static void memory_notices(const struct table *table, int64_t now_ms,
+                           void (*each)(void *, const struct table_notice *), void *context)
+{
+    const struct memory *memory = memory_of(table);
+    for (struct list *node = memory->notices.next; node != &memory->notices; node = node->next) {
+        const struct notice *notice = INDEX_OWNER(node, struct notice, in_all);
+        struct table_notice shown = {.identity = {notice->holder->name, notice->holder->name_len},
+                                     .since_ms = notice->since_ms};
+        memcpy(shown.key, notice->key, sizeof shown.key);
+        if (now_ms - notice->since_ms < TABLE_NOTICE_MS) {
+            each(context, &shown);
+        }
+    }
+}
+
+static void memory_leave_notice(struct table *table, const struct table_notice *notice,
+                                int64_t now_ms)
+{
+    struct memory *memory = memory_of(table);
+    struct holder *holder = holder_get(memory, notice->identity);
+    bool is_current = now_ms - notice->since_ms < TABLE_NOTICE_MS;
+    holder->owned++; /* as if it had a record, so that it outlives what is dropped */
+    if (is_current && record_current(memory, notice->key) == NULL) {
+        notice_leave(memory, holder, notice->key, notice->since_ms, now_ms);
+    }
+    holder->owned--;
+    holder_drop_unused(memory, holder);
 }
 
 static void memory_counts(const struct table *table, struct table_counts *ret)
@@ -455,6 +500,9 @@ static const struct table_ops memory_ops = {
     .next_expiry = memory_next_expiry,
     .list = memory_list,
     .counts = memory_counts,
+    .look = memory_look,
+    .notices = memory_notices,
+    .leave_notice = memory_leave_notice,
     .free = memory_free,
 };
 

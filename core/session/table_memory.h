@@ -72,7 +72,8 @@ struct notice *notice_find(const struct memory *, const uint8_t key[TABLE_KEY_BY
 /* The holder stays, even unused: the caller drops it when it is done with it. */
 void notice_drop(struct memory *, struct notice *);
 
-/* Leaves one for the key of a record that is still there; drops what is too old or too many. */
-void notice_leave(struct memory *, const struct record *, int64_t now_ms);
+/* Leaves one for a key of the holder, who has a record; drops what is too old or too many. */
+void notice_leave(struct memory *, struct holder *, const uint8_t key[TABLE_KEY_BYTES],
+                  int64_t since_ms, int64_t now_ms);
 
 #endif

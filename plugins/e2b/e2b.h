@@ -79,6 +79,7 @@ struct e2b { /* an instance */
     const struct e2b_config *config;
     char *api_url;     /* without a slash at its end */
     char *sandbox_url; /* likewise; NULL: each has a host of its own */
+    char *account;     /* whose sandboxes are found here: the API and the key. A secret */
     pthread_mutex_t lock;
     struct sandbox *buckets[SANDBOX_BUCKETS];
     size_t count;              /* sandboxes that are there or being made */

@@ -94,6 +94,10 @@ static void instance_free(struct e2b *e2b)
     pthread_mutex_destroy(&e2b->lock);
     free(e2b->api_url);
     free(e2b->sandbox_url);
+    if (e2b->account != NULL) {
+        explicit_bzero(e2b->account, strlen(e2b->account));
+    }
+    free(e2b->account);
     e2b->magic = 0;
     free(e2b);
 }
@@ -124,6 +128,20 @@ static bool take_urls(struct e2b *e2b)
     return e2b->api_url != NULL && (config->sandbox_url == NULL || e2b->sandbox_url != NULL);
 }
 
+static bool take_account(struct e2b *e2b)
+{
+    struct text account = {0};
+    text_printf(&account, "%s\n%s", e2b->api_url, e2b->config->api_key);
+    e2b->account = account.overflow ? NULL : account.data;
+    return e2b->account != NULL;
+}
+
+static const char *account(void *self)
+{
+    const struct e2b *e2b = self;
+    return e2b->account;
+}
+
 static void warn_of_open_urls(const struct e2b *e2b, struct sg_call *call)
 {
     if (options_url_is_open(e2b->api_url)) {
@@ -150,7 +168,7 @@ static int open_instance(const void *config, struct sg_call *call, void **ret_se
     e2b->magic = E2B_MAGIC;
     e2b->config = config;
     pthread_mutex_init(&e2b->lock, NULL);
-    if (!take_urls(e2b)) {
+    if (!take_urls(e2b) || !take_account(e2b)) {
         instance_free(e2b);
         return sg->fail(err, SG_E_CONFIG, "no memory");
     }
@@ -176,6 +194,7 @@ static const struct sg_sandbox_ops operations = {
     .put = e2b_put,
     .get = e2b_get,
     .list = e2b_list,
+    .account = account,
 };
 
 static const struct sg_plugin e2b_plugin = {

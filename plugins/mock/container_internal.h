@@ -26,5 +26,14 @@ struct container {
 void containers_lock(struct containers *);
 void containers_unlock(struct containers *);
 void container_drop_files(struct container *);
+/* A copy of the bytes. False over the container's bounds. With the lock, or before the container is shared. */
+bool container_add_file(struct container *, const char *path, const void *data, size_t len);
+
+/* ---- stored.c: containers in a folder, by their labels. With the lock ---- */
+
+bool stored_save(const char *folder, const struct container *);
+void stored_remove(const char *folder, const char *label);
+/* Fills one that has a label and no more. False where the folder has none of it, or none that is whole. */
+bool stored_load(const char *folder, struct container *);
 
 #endif

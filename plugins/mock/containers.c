@@ -13,18 +13,20 @@
 struct containers {
     pthread_mutex_t lock; /* for all below, and for what the containers hold but their variables */
     struct journal *journal;
+    const char *folder; /* where they outlive the process; NULL: they do not */
     struct container *buckets[BUCKETS];
     uint64_t last_serial;
     size_t live;
     int64_t earliest_ms; /* no life ends before: nothing to look for until then */
 };
 
-struct containers *containers_new(struct journal *journal)
+struct containers *containers_new(struct journal *journal, const char *folder)
 {
     struct containers *c = calloc(1, sizeof *c);
     if (c != NULL) {
         pthread_mutex_init(&c->lock, NULL);
         c->journal = journal;
+        c->folder = folder;
         c->earliest_ms = INT64_MAX;
     }
     return c;
@@ -54,6 +56,17 @@ static void container_free(struct container *one)
 static struct container **bucket_of(struct containers *c, uint64_t serial)
 {
     return &c->buckets[serial % BUCKETS];
+}
+
+/* With the lock: it is no more, here and on disk. */
+static void take_out(struct containers *c, struct container **at);
+
+static void end_one(struct containers *c, struct container **at)
+{
+    if (c->folder != NULL) {
+        stored_remove(c->folder, (*at)->label);
+    }
+    take_out(c, at);
 }
 
 /* With the lock. The container itself goes with its last user. */
@@ -93,7 +106,7 @@ static void expire(struct containers *c, struct sg_call *call)
                 continue;
             }
             journal_printf(c->journal, call, "expire %s live=%zu", (*at)->label, c->live - 1);
-            take_out(c, at);
+            end_one(c, at);
         }
     }
 }
@@ -132,8 +145,7 @@ static int64_t end_of_life(int64_t life_ms)
     return endless ? INT64_MAX : ends_ms;
 }
 
-int container_add(struct containers *c, struct sg_call *call, const char *label, int64_t life_ms,
-                  char ret_handle[HANDLE_BYTES], struct sg_error *err)
+static struct container *container_new(const char *label)
 {
     struct container *one = calloc(1, sizeof *one);
     if (one != NULL) {
@@ -142,16 +154,41 @@ int container_add(struct containers *c, struct sg_call *call, const char *label,
     }
     if (one == NULL || one->label == NULL || one->python == NULL) {
         container_free(one);
+        return NULL;
+    }
+    return one;
+}
+
+/* With the lock. */
+static void put_in(struct containers *c, struct container *one, uint64_t serial)
+{
+    one->serial = serial;
+    one->next = *bucket_of(c, serial);
+    *bucket_of(c, serial) = one;
+    c->live++;
+}
+
+/* With the lock, and also where nobody uses it any more: what another process shall find. */
+static void save(struct containers *c, struct sg_call *call, const struct container *one)
+{
+    if (c->folder != NULL && !stored_save(c->folder, one)) {
+        sg->log(call, SG_WARN, "state: a container could not be written to '%s'", c->folder);
+    }
+}
+
+int container_add(struct containers *c, struct sg_call *call, const char *label, int64_t life_ms,
+                  char ret_handle[HANDLE_BYTES], struct sg_error *err)
+{
+    struct container *one = container_new(label);
+    if (one == NULL) {
         return sg->fail(err, SG_E_INTERNAL, "no memory for a container");
     }
     containers_lock(c);
     expire(c, call);
     set_end(c, one, end_of_life(life_ms));
-    one->serial = ++c->last_serial;
+    put_in(c, one, ++c->last_serial);
     snprintf(ret_handle, HANDLE_BYTES, "mock:%" PRIu64 ":%s", one->serial, one->label);
-    one->next = *bucket_of(c, one->serial);
-    *bucket_of(c, one->serial) = one;
-    c->live++;
+    save(c, call, one);
     journal_printf(c->journal, call, "create %s live=%zu", one->label, c->live);
     containers_unlock(c);
     return 0;
@@ -169,24 +206,50 @@ const char *container_label(const char *handle)
 }
 
 /* With the lock: where the container hangs, or NULL. */
-static struct container **find(struct containers *c, const char *handle)
+static struct container **find_known(struct containers *c, const char *handle)
 {
     uint64_t serial = serial_of(handle);
+    const char *label = container_label(handle);
     struct container **at = bucket_of(c, serial);
-    while (*at != NULL && (*at)->serial != serial) {
+    while (*at != NULL && ((*at)->serial != serial || strcmp((*at)->label, label) != 0)) {
         at = &(*at)->next;
     }
-    return *at == NULL || strcmp((*at)->label, container_label(handle)) != 0 ? NULL : at;
+    return *at == NULL ? NULL : at;
+}
+
+/* With the lock: that of an earlier process, from its file. */
+static void load(struct containers *c, struct sg_call *call, const char *handle)
+{
+    struct container *one = container_new(container_label(handle));
+    if (one == NULL || !stored_load(c->folder, one)) {
+        container_free(one);
+        return;
+    }
+    put_in(c, one, serial_of(handle));
+    set_end(c, one, one->ends_ms);
+    journal_printf(c->journal, call, "load %s live=%zu", one->label, c->live);
+    expire(c, call); /* perhaps this one */
+}
+
+/* With the lock: where the container hangs, or NULL. */
+static struct container **find(struct containers *c, struct sg_call *call, const char *handle)
+{
+    struct container **at = find_known(c, handle);
+    if (at == NULL && c->folder != NULL) {
+        load(c, call, handle);
+        at = find_known(c, handle);
+    }
+    return at;
 }
 
 bool container_remove(struct containers *c, struct sg_call *call, const char *handle,
                       const char *verb)
 {
     containers_lock(c);
-    struct container **at = find(c, handle);
+    struct container **at = find(c, call, handle);
     if (at != NULL) {
         journal_printf(c->journal, call, "%s %s live=%zu", verb, (*at)->label, c->live - 1);
-        take_out(c, at);
+        end_one(c, at);
     }
     containers_unlock(c);
     return at != NULL;
@@ -204,7 +267,7 @@ struct container *container_use(struct containers *c, struct sg_call *call, cons
 {
     containers_lock(c);
     expire(c, call);
-    struct container **at = find(c, handle);
+    struct container **at = find(c, call, handle);
     struct container *one = at == NULL ? NULL : *at;
     if (one != NULL) {
         one->users++;
@@ -213,10 +276,13 @@ struct container *container_use(struct containers *c, struct sg_call *call, cons
     return one;
 }
 
-void container_release(struct containers *c, struct container *one)
+void container_release(struct containers *c, struct sg_call *call, struct container *one)
 {
     containers_lock(c);
     bool last = --one->users == 0 && one->removed;
+    if (!one->removed && !one->running) {
+        save(c, call, one);
+    }
     containers_unlock(c);
     if (last) {
         container_free(one);

@@ -9,9 +9,10 @@
 struct containers; /* opaque */
 struct container;  /* opaque */
 
-struct containers *
-containers_new(struct journal *); /* the journal is borrowed; NULL without memory */
-/* Ends all that are left and writes "close live=N" with their number. */
+/* Both are borrowed. With a folder the containers are in it too, and those of an earlier process are found there. NULL without
+ * memory. */
+struct containers *containers_new(struct journal *, const char *folder);
+/* Ends all that are left (in a folder they stay) and writes "close live=N" with their number. */
 void containers_free(struct containers *, struct sg_call *);
 
 #define HANDLE_BYTES 512
@@ -29,7 +30,7 @@ size_t containers_live(struct containers *);
 
 /* The right to look at it until container_release(). NULL if there is none, or its life is over. */
 struct container *container_use(struct containers *, struct sg_call *, const char *handle);
-void container_release(struct containers *, struct container *);
+void container_release(struct containers *, struct sg_call *, struct container *);
 
 /* A run begins (false: another is going on) and ends. */
 bool container_begin_run(struct containers *, struct container *);

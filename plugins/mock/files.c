@@ -113,6 +113,16 @@ static bool put_file(struct container *one, struct file *file)
     return true;
 }
 
+bool container_add_file(struct container *one, const char *path, const void *data, size_t len)
+{
+    struct file *file = len > FILES_BYTES_MAX ? NULL : file_new(path, data, len);
+    bool is_taken = file != NULL && put_file(one, file);
+    if (!is_taken) {
+        file_free(file);
+    }
+    return is_taken;
+}
+
 int container_put(struct containers *c, struct container *one, const char *path, const void *data,
                   size_t len, struct sg_error *err)
 {

@@ -406,12 +406,10 @@ static void put_value(struct text *out, const struct value *v)
 static void put_repr(struct text *out, const struct value *v)
 {
     if (v->type != VALUE_STRING) {
-        put_value(out, v);
-        return;
+        return put_value(out, v);
     }
     const char *data = v->string.len == 0 ? "" : v->string.data;
-    bool doubled = strchr(data, '\'') != NULL && strchr(data, '"') == NULL;
-    char quote = doubled ? '"' : '\'';
+    char quote = strchr(data, '\'') != NULL && strchr(data, '"') == NULL ? '"' : '\'';
     text_put(out, &quote, 1);
     for (size_t i = 0; i < v->string.len; i++) {
         char c = data[i];
@@ -583,4 +581,19 @@ void python_run(struct python *python, const char *code, size_t len, const struc
         put_repr(&ret->value, &last);
     }
     value_clear(&last);
+}
+
+void python_each(const struct python *p, python_assignment *each, void *context)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct value value = p->variables[i].value; /* its string is borrowed */
+        TEXT_CLEANUP struct text assignment = {0};
+        bool is_least = value.integer == INT64_MIN; /* whose digits are too many without a sign */
+        value.integer += is_least;
+        text_printf(&assignment, "%s = %s", p->variables[i].name, is_least ? "-1 + " : "");
+        put_repr(&assignment, &value);
+        if (value.type != VALUE_NONE && !assignment.overflow) {
+            each(context, assignment.data);
+        }
+    }
 }

@@ -38,4 +38,8 @@ void python_run(struct python *, const char *code, size_t len, const struct pyth
                 struct python_result *ret);
 void python_result_clear(struct python_result *);
 
+/* Each variable as the assignment that makes it, in their order. */
+typedef void python_assignment(void *context, const char *assignment);
+void python_each(const struct python *, python_assignment *, void *context);
+
 #endif

@@ -3,8 +3,10 @@
 
 #include "mock.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(member) SG_FIELD(struct sandbox_rule, member)
 #define RUN_FAULTS "none|die|gone_before|hang|flood|cut|garbage|limit|refuse"
@@ -104,6 +106,10 @@ static const struct sg_option options[] = {
      .type = SG_STRING,
      FIELD(journal),
      .help = "A file to which every operation appends a line."},
+    {.name = "state",
+     .type = SG_STRING,
+     FIELD(state),
+     .help = "A folder in which containers outlive the process, a file for each."},
     {0},
 };
 
@@ -116,6 +122,23 @@ static void sandbox_free(struct sandbox *s, struct sg_call *call)
     free(s);
 }
 
+static int check_state(const struct sandbox_config *config, struct sg_error *err)
+{
+    const char *folder = config->state;
+    if (folder == NULL || access(folder, R_OK | W_OK | X_OK) == 0) {
+        return 0;
+    }
+    return sg->fail(err, SG_E_CONFIG, "'state': the folder '%s' cannot be used: %s", folder,
+                    strerror(errno));
+}
+
+/* Containers are what their folder has. */
+static const char *account(void *self)
+{
+    const struct sandbox *s = self;
+    return s->config->state;
+}
+
 static int open_instance(const void *config, struct sg_call *call, void **ret_self,
                          struct sg_error *err)
 {
@@ -126,11 +149,14 @@ static int open_instance(const void *config, struct sg_call *call, void **ret_se
     s->config = config;
     int code = journal_open(&s->journal, s->config->journal, err);
     if (code == 0) {
+        code = check_state(s->config, err);
+    }
+    if (code == 0) {
         code = patterns_new(&s->config->rules, sizeof(struct sandbox_rule), &s->patterns, err);
     }
     if (code == 0) {
         s->rules_used = calloc(s->config->rules.count + 1, sizeof *s->rules_used);
-        s->containers = containers_new(&s->journal);
+        s->containers = containers_new(&s->journal, s->config->state);
         if (s->rules_used == NULL || s->containers == NULL) {
             code = sg->fail(err, SG_E_INTERNAL, "no memory");
         }
@@ -280,7 +306,7 @@ static int touch(void *self, struct sg_call *call, const char *handle, int64_t l
     int code = use(s, call, handle, &one, err);
     if (code == 0) {
         container_touch(s->containers, one, life_ms);
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
     }
     return code;
 }
@@ -293,7 +319,7 @@ static int interrupt(void *self, struct sg_call *call, const char *handle, struc
     int code = use(s, call, handle, &one, err);
     if (code == 0) {
         container_interrupt(s->containers, one);
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
     }
     return code;
 }
@@ -317,7 +343,7 @@ static int put(void *self, struct sg_call *call, const char *handle, const char 
     }
     if (code == 0) {
         code = container_put(s->containers, one, full, data, len, err);
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
     }
     return code;
 }
@@ -336,7 +362,7 @@ static int get(void *self, struct sg_call *call, const char *handle, const char 
     }
     if (code == 0) {
         code = container_get(s->containers, one, call, full, &data, &len, err);
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
     }
     return code != 0 ? code : sg->emit(call, SG_OUT_DATA, data, len, err);
 }
@@ -354,7 +380,7 @@ static int list(void *self, struct sg_call *call, const char *handle, const char
     }
     if (code == 0) {
         code = container_list(s->containers, one, full, &entries, err);
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
     }
     for (size_t at = 0; code == 0 && at < entries.len;) {
         size_t len = strlen(entries.data + at);
@@ -373,6 +399,7 @@ static const struct sg_sandbox_ops operations = {
     .put = put,
     .get = get,
     .list = list,
+    .account = account,
 };
 
 const struct sg_plugin mock_sandbox = {
@@ -384,5 +411,5 @@ const struct sg_plugin mock_sandbox = {
     .open = open_instance,
     .close = close_instance,
     .sandbox = &operations,
-    .flags = SG_ON_LOOP,
+    .flags = SG_ON_LOOP | SG_DURABLE,
 };

@@ -19,7 +19,7 @@ struct sandbox_config {
     int64_t delay, create_delay, destroy_delay;
     const char *create_fault, *destroy_fault, *touch_fault;
     int64_t create_fault_count, destroy_fault_count;
-    const char *journal;
+    const char *journal, *state;
 };
 
 struct sandbox {

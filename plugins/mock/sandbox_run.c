@@ -355,7 +355,7 @@ int sandbox_run(void *self, struct sg_call *call, const char *handle, const stru
         return sg->fail(err, SG_E_GONE_BEFORE, "the container no longer exists");
     }
     if (!container_begin_run(s->containers, one)) {
-        container_release(s->containers, one);
+        container_release(s->containers, call, one);
         return sg->fail(err, SG_E_INTERNAL, "two runs at once in one container");
     }
     struct activity activity = {.sandbox = s,
@@ -367,6 +367,6 @@ int sandbox_run(void *self, struct sg_call *call, const char *handle, const stru
                                 .begun_ms = clock_ms()};
     int code = perform(&activity, run, err);
     container_end_run(s->containers, one);
-    container_release(s->containers, one);
+    container_release(s->containers, call, one);
     return code;
 }

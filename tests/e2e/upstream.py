@@ -110,6 +110,8 @@ class Bytes:
 class Request:
     def __init__(self, method, target, fields, body):
         self.method, self.target, self.fields, self.body = method, target, fields, body
+        self.peer_port = None  # of the connection that it came on
+        self.certificate = None  # the name in the one that was shown with it
 
     def get(self, name):
         for key, value in self.fields:
@@ -156,15 +158,16 @@ class Connection:
 
 
 class Upstream:
-    def __init__(self, turns=(), forever=None):
+    def __init__(self, turns=(), forever=None, tls=None):
         self.turns = list(turns)
         self.forever = forever  # answers when the script is over
+        self.tls = tls  # an ssl.SSLContext; None: plain HTTP
         self.requests = []
         self.arrived = queue.Queue()
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.port}"
         self.sockets = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -195,10 +198,25 @@ class Upstream:
                 self.sockets.add(sock)
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
+    def _secure(self, sock):
+        """The connection as it is spoken on, and the name in the certificate that came with it."""
+        if self.tls is None:
+            return sock, None
+        with self.lock:
+            self.sockets.discard(sock)
+        secure = self.tls.wrap_socket(sock, server_side=True)
+        with self.lock:
+            self.sockets.add(secure)
+        shown = secure.getpeercert() or {}
+        return secure, next((value for part in shown.get("subject", ()) for name, value in part if name == "commonName"), None)
+
     def _serve(self, sock):
         try:
+            peer_port = sock.getpeername()[1]
+            sock, certificate = self._secure(sock)
             with sock, sock.makefile("rb") as reader:
                 while (request := read_request(reader)) is not None:
+                    request.peer_port, request.certificate = peer_port, certificate
                     with self.lock:
                         self.requests.append(request)
                         turn = self.turns.pop(0) if self.turns else self.forever

@@ -50,6 +50,8 @@
 #elif defined(CASE_durable_search)
 #define KIND .search = &search
 #define FLAGS SG_DURABLE
+#elif defined(CASE_account_without_durable)
+#define SANDBOX .create = create, .run = run, .destroy = end, .account = account
 #elif defined(CASE_tells_required)
 #define FLAGS SG_TELLS_OF_HOST
 #define OPTIONS                                                                     \
@@ -443,6 +445,12 @@ static UNUSED int end(void *self, struct sg_call *call, const char *handle, stru
 {
     (void)self, (void)call, (void)handle, (void)err;
     return 0;
+}
+
+static UNUSED const char *account(void *self)
+{
+    (void)self;
+    return "one";
 }
 
 static UNUSED int find(void *self, struct sg_call *call, const struct sg_query *query,

@@ -313,6 +313,7 @@ static const struct broken broken[] = {
     {"flags_unknown",
      "@has unknown flags 0x200: use SG_ON_LOOP, SG_DURABLE and SG_TELLS_OF_HOST only"},
     {"durable_search", "@sets SG_DURABLE, which is for sandboxes only"},
+    {"account_without_durable", "@has account(), which means something with SG_DURABLE only"},
     {"tells_required", "@sets SG_TELLS_OF_HOST, but option 'number' is required: it must open with "
                        "its defaults"},
     {"create_missing", "@has no create(): a sandbox needs create(), run() and destroy()"},

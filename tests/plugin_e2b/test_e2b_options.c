@@ -242,9 +242,19 @@ static void without_options_but_a_key_nothing_is_open(void)
     fixture_free(&f);
 }
 
+static void sandboxes_belong_to_a_key_at_an_api(void)
+{
+    struct fixture f;
+    fixture_init(&f);
+    fixture_open(&f);
+    CU_ASSERT_STRING_EQUAL(plugin->sandbox->account(f.e2b), "https://api.e2b.app\n" KEY);
+    fixture_free(&f);
+}
+
 static const struct test tests[] = {
     TEST(what_cannot_work_is_refused_with_its_remedy),
     TEST(a_file_of_certificates_is_taken_by_what_it_holds),
+    TEST(sandboxes_belong_to_a_key_at_an_api),
     TEST(certificates_are_of_no_use_without_tls),
     TEST(plain_http_is_warned_of_unless_it_stays_on_this_machine),
     TEST(variables_have_names_that_a_shell_knows),

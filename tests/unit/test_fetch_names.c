@@ -325,21 +325,21 @@ static void the_system_resolves_names(void)
 static void choosing_body(void)
 {
     struct fetch_address one = {.host = "one.test", .port = 80};
-    struct fetch_multi *first = multi_choose(home, &one);
-    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), first);
+    struct fetch_multi *first = multi_choose(home, &one, 0);
+    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one, 0), first);
     first->running = 31;
-    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), first);
+    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one, 0), first);
     first->running = 32;
     CU_ASSERT_EQUAL(admission_used(), 0);
-    struct fetch_multi *second = multi_choose(home, &one);
+    struct fetch_multi *second = multi_choose(home, &one, 0);
     CU_ASSERT_PTR_NOT_EQUAL(second, first);
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         home->multis[i].running = 100;
     }
     home->multis[5].running = 99;
-    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), &home->multis[5]);
+    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one, 0), &home->multis[5]);
     home->multis[7].sockets = 101; /* one to spare */
-    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one), &home->multis[7]);
+    CU_ASSERT_PTR_EQUAL(multi_choose(home, &one, 0), &home->multis[7]);
     home->multis[7].sockets = 0;
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         home->multis[i].running = 0;

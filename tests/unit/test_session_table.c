@@ -321,6 +321,72 @@ static void count_one(void *context, const struct table_view *view)
     (*(size_t *)context)++;
 }
 
+struct noticed {
+    size_t count;
+    struct table_notice last;
+    char identity[16];
+};
+
+static void notice_seen(void *context, const struct table_notice *notice)
+{
+    struct noticed *noticed = context;
+    noticed->count++;
+    noticed->last = *notice;
+    (void)snprintf(noticed->identity, sizeof noticed->identity, "%.*s", (int)notice->identity.len,
+                   notice->identity.data);
+}
+
+static struct noticed notices_of(struct table *table, int64_t now_ms)
+{
+    struct noticed noticed = {0};
+    table->ops->notices(table, now_ms, notice_seen, &noticed);
+    return noticed;
+}
+
+static void a_notice_can_be_seen_and_left_again_in_another_table(void)
+{
+    struct table *table = table_memory_new(), *next = table_memory_new();
+    struct table_ref ref = ready(table, "a", "s", 0, 100);
+    CU_ASSERT_TRUE(table->ops->evict(table, &ref, true, 1000));
+    struct noticed noticed = notices_of(table, 1000);
+    CU_ASSERT_EQUAL(noticed.count, 1);
+    CU_ASSERT_STRING_EQUAL(noticed.identity, "a");
+    CU_ASSERT_EQUAL(noticed.last.since_ms, 1000);
+    CU_ASSERT_EQUAL(notices_of(table, 1000 + TABLE_NOTICE_MS).count, 0);
+    struct table_notice again = {.identity = STR("a"), .since_ms = noticed.last.since_ms};
+    memcpy(again.key, noticed.last.key, sizeof again.key);
+    next->ops->leave_notice(next, &again, 1000 + TABLE_NOTICE_MS); /* too old */
+    CU_ASSERT_EQUAL(notices_of(next, 1000).count, 0);
+    next->ops->leave_notice(next, &again, 2000);
+    CU_ASSERT_EQUAL(notices_of(next, 2000).count, 1);
+    struct table_ask ask = ask_of("a", "s");
+    struct table_reply reply;
+    CU_ASSERT_EQUAL(next->ops->acquire(next, &ask, &reply), TABLE_CREATE);
+    CU_ASSERT_TRUE(reply.loss);
+    next->ops->leave_notice(next, &again, 2000); /* it is there: nothing to be told later */
+    CU_ASSERT_EQUAL(notices_of(next, 2000).count, 0);
+    table->ops->free(table);
+    next->ops->free(next);
+}
+
+static void a_record_can_be_looked_at_by_its_fence(void)
+{
+    struct table *table = table_memory_new();
+    struct table_view view;
+    struct table_ref ref = ready(table, "a", "s", 1, 0);
+    CU_ASSERT_TRUE(table->ops->look(table, &ref, &view));
+    CU_ASSERT_EQUAL(view.state, TABLE_READY);
+    CU_ASSERT_EQUAL(view.expires_ms, DEADLINE_NONE);
+    CU_ASSERT_EQUAL(view.leases, 1);
+    CU_ASSERT_TRUE(table->ops->release(table, &ref, 500));
+    CU_ASSERT_TRUE(table->ops->look(table, &ref, &view));
+    CU_ASSERT_EQUAL(view.expires_ms, 500);
+    struct table_ref stale = ref;
+    stale.fence++;
+    CU_ASSERT_FALSE(table->ops->look(table, &stale, &view));
+    table->ops->free(table);
+}
+
 static void listing_shows_an_identity_its_own_records_alone(void)
 {
     struct table *table = table_memory_new();
@@ -413,6 +479,8 @@ static const struct test tests[] = {
     TEST(b53_identities_share_neither_counts_nor_ids),
     TEST(a_loss_waits_for_the_next_record_and_is_taken_once),
     TEST(notices_are_bounded_for_each_identity_and_in_time),
+    TEST(a_notice_can_be_seen_and_left_again_in_another_table),
+    TEST(a_record_can_be_looked_at_by_its_fence),
     TEST(listing_shows_an_identity_its_own_records_alone),
     TEST(counts_hold_over_many_random_steps),
     TEST(a_heap_gives_its_nodes_in_order_whatever_is_taken_out),

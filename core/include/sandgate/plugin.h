@@ -21,7 +21,7 @@
  *   1.1  sg->identity(), the state "output" of a run.
  *   1.2  of http(): ca_file and tick_ms of a request, failed_at of a reply; the states "restarted" and
  *        "begun" of a run; sg->tool_options(), freshness of a query; the reason "too_long" of a tool's call; the
- *        status of open(), SG_TELLS_OF_HOST.
+ *        status of open(), SG_TELLS_OF_HOST; account() of a sandbox.
  */
 #ifndef SANDGATE_PLUGIN_H
 #define SANDGATE_PLUGIN_H
@@ -175,6 +175,11 @@ struct sg_sandbox_ops {
     int (*list)(void *self, struct sg_call *, const char *handle, const char *path,
                 struct sg_error *); /* emits FILE */
     uint32_t fds_per_container;     /* descriptors that one container holds in the gateway */
+    /* 1.2. With SG_DURABLE: what this instance's handles belong to (a service's address and the key of an account, a
+     * folder), as text that lives until close(). Handles that an earlier process got are used only where it gave the same
+     * text. It may be a secret: the core keeps a hash of it alone. NULL: handles of this instance end with the process.
+     * Must not wait; called once, after open(). Without the function all instances of the plugin have one account. */
+    const char *(*account)(void *self);
 };
 
 /* ---- interceptor ---------------------------------------------------------------------------------------------- */
@@ -389,7 +394,10 @@ struct sg_host {
 
 #define SG_ON_LOOP \
     (1u << 0) /* never blocks outside sg->…: calls run on the event loop, which is cheaper */
-#define SG_DURABLE (1u << 1) /* sandbox: handles outlive the process */
+/* Sandbox: handles outlive the process. A later one may use a handle that an earlier one got, where account() agrees: any
+ * operation may be the first that an instance sees of it. One whose container is gone meanwhile is SG_E_GONE_BEFORE in
+ * run(), SG_E_GONE elsewhere. */
+#define SG_DURABLE (1u << 1)
 /* 1.2. `sandgate describe` opens an instance with the default options, shows the note of its status, or why it failed, and
  * closes it. No option may be required; http() and blocking() are not at hand. */
 #define SG_TELLS_OF_HOST (1u << 2)

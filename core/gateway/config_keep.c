@@ -1,0 +1,41 @@
+/* `sessions.on_shutdown` and where what is kept is written. */
+#include "gateway/config.h"
+
+#include "base/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* systemd names the folders of StateDirectory=, with ':' between them: the first is the service's. */
+static const char *usual_file(struct arena *arena)
+{
+    const char *folder = getenv("STATE_DIRECTORY");
+    if (folder == NULL || folder[0] != '/') {
+        return NULL;
+    }
+    return arena_printf(arena, "%.*s/sessions.json", (int)strcspn(folder, ":"), folder);
+}
+
+void config_check_keep(struct config *config, const struct conf_node *section,
+                       struct conf_problems *problems)
+{
+    struct sessions_config *sessions = &config->sessions;
+    bool keeps = strcmp(sessions->on_shutdown, "keep") == 0;
+    if (!keeps && sessions->state_file != NULL) {
+        conf_problem(problems, conf_get(section, "state_file"),
+                     "sessions: 'state_file' means something with 'on_shutdown: keep' only");
+    } else if (keeps && sessions->state_file != NULL && sessions->state_file[0] == '\0') {
+        conf_problem(problems, conf_get(section, "state_file"),
+                     "sessions: 'state_file' is empty: name a file, or leave it out under systemd "
+                     "with StateDirectory=");
+    } else if (keeps) {
+        sessions->state_file = sessions->state_file != NULL
+                                   ? config_path(config->file, sessions->state_file, config->arena)
+                                   : usual_file(config->arena);
+        if (sessions->state_file == NULL) {
+            conf_problem(problems, conf_get(section, "on_shutdown"),
+                         "sessions: 'on_shutdown: keep' needs 'state_file: PATH' (systemd with "
+                         "StateDirectory= gives one by itself)");
+        }
+    }
+}
