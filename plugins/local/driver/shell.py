@@ -181,6 +181,8 @@ class Shell:
         raise ShellGone(CANNOT_RUN)
 
     def begin(self, command):
+        """Whole, or not at all: half of a command would never be answered."""
+        self.control.hold()
         self.count += 1
         self.ends = b"done"
         lines = command.count(b"\n") + 1
@@ -188,6 +190,7 @@ class Shell:
             self.socket.sendall(b"%d\n%d\n%s\n" % (self.count, lines, command), self.flags)
         except OSError:
             pass  # its end is about to be told
+        self.control.release()
 
     def status(self, wait_ms):
         kind, count, number = self.word(wait_ms) or (None, 0, 0)
