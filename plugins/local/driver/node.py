@@ -48,6 +48,9 @@ class Node(Shell):
         except OSError:
             pass  # it does not, or not yet
 
+    def has_settled(self):
+        return True  # a signal that was sent has been waited for
+
     def tell(self, kind, count, data):
         import binascii
 
