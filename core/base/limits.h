@@ -30,6 +30,8 @@
 #define LIMIT_RECORDS_BYTES (256 * MIB)         /* … of all */
 
 #define LIMIT_HEADER_MS 15000       /* from the first byte of a request to the end of its headers */
+#define LIMIT_HANDSHAKE_MS 10000    /* of TLS, from the connection's begin */
+#define LIMIT_HANDSHAKES 256        /* of TLS, under way on one loop */
 #define LIMIT_BODY_SILENCE_MS 30000 /* longest pause while a body is read */
 #define LIMIT_IDLE_MS 75000         /* between two requests of a connection */
 #define LIMIT_WRITE_MS 60000        /* longest time in which a client takes nothing */

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Fields that every answer of ours carries. */
@@ -74,6 +75,7 @@ void answer_failure(struct request *r, const struct sg_error *failure)
                        r->id);
     }
     const struct surface *surface = surface_named(r->route.surface_name);
+    surface = surface == NULL && client_is_anthropics(r) ? &surface_messages : surface;
     (surface != NULL ? surface : &surface_chat)->error_body(&shown, r->id, &body);
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);

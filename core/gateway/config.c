@@ -14,8 +14,9 @@
 
 #define MEMORY_BUDGET_MIN (MIB)
 
-static const char *const section_names[] = {"server",   "auth",     "upstreams", "sandboxes",
-                                            "searches", "sessions", "loop",      "interceptors"};
+static const char *const section_names[] = {"server",   "auth",      "upstreams",
+                                            "models",   "sandboxes", "searches",
+                                            "sessions", "loop",      "interceptors"};
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
@@ -214,10 +215,11 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
             conf_problem(problems, root->keys[i], "unknown section '%s'; did you mean '%s'?", name,
                          near);
         } else {
-            conf_problem(problems, root->keys[i],
-                         "unknown section '%s'; there are server, auth, upstreams, sandboxes, "
-                         "searches, sessions, loop, interceptors",
-                         name);
+            conf_problem(
+                problems, root->keys[i],
+                "unknown section '%s'; there are server, auth, upstreams, models, sandboxes, "
+                "searches, sessions, loop, interceptors",
+                name);
         }
     }
 }
@@ -281,7 +283,8 @@ static void read_server(struct config *config, const struct conf_node *root, con
                         struct conf_problems *problems)
 {
     const struct conf_node *section = conf_get(root, "server");
-    size_t found = conf_fill(server_options, section, root, NULL, "server", &config->server,
+    static const char *const by_hand[] = {"tls", NULL};
+    size_t found = conf_fill(server_options, section, root, by_hand, "server", &config->server,
                              config->arena, problems);
     if (listen != NULL) {
         const char **only = arena_get(config->arena, 2 * sizeof *only); /* ended by NULL */
@@ -307,6 +310,8 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         check_sections(root, problems);
         auth_read(path, root, &config->auth, config->settings, problems);
         read_server(config, root, listen, problems); /* what it may be depends on auth */
+        config->settings->tls = config_read_tls(path, root, arena, problems);
+        config->server.has_tls = config->settings->tls != NULL;
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
                   problems);
@@ -317,6 +322,18 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         return NULL;
     }
     return config;
+}
+
+/* Addresses have it or have it not, from the start on. */
+static void read_tls_again(const struct config *config, const struct conf_node *root,
+                           struct settings *settings, struct conf_problems *problems,
+                           struct changes *changes)
+{
+    const struct conf_node *server = conf_get(root, "server");
+    settings->tls = config_read_tls(config->file, root, settings->arena, problems);
+    if ((settings->tls != NULL) != config->server.has_tls) {
+        changes_note(changes, "server.tls", conf_at(server != NULL ? server : root, "tls"));
+    }
 }
 
 struct settings *config_read_settings(const struct config *config, struct conf_problems *problems,
@@ -332,6 +349,9 @@ struct settings *config_read_settings(const struct config *config, struct conf_p
     }
     if (root != NULL && auth.mode == config->auth.mode) { /* what they may be depends on it */
         config_read_upstreams(config, root, settings, problems, changes);
+    }
+    if (root != NULL) {
+        read_tls_again(config, root, settings, problems, changes);
     }
     if (problems->count > 0 || auth.mode != config->auth.mode) {
         settings_unref(settings);
@@ -366,6 +386,9 @@ void config_free(struct config *config)
 
 static const struct config_section own_sections[] = {
     {"server", "Where the gateway serves, and its limits as a whole.", server_options, NULL},
+    {"server.tls",
+     "A certificate: then all TCP addresses speak HTTPS and nothing else. SIGHUP reads it again.",
+     tls_options, NULL},
     {"auth", "Who may use it.", auth_options, NULL},
     {"sessions", "How long containers live, and how many there may be.", sessions_options, NULL},
     {"loop", "What one request with tools of ours may use.", loop_options, NULL},

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/circuit.h"
 #include "gateway/settings.h"
 #include "http/fetch.h"
 #include "plugin/call.h"
@@ -33,6 +34,7 @@ struct server_config {
     bool metrics_open;
     const char *socket_mode; /* as written: "0660" … */
     mode_t socket_mode_bits; /* … and what it comes to */
+    bool has_tls;            /* settings.tls is there, at the start */
 };
 
 struct auth_config {
@@ -75,7 +77,9 @@ struct upstream { /* one entry of `upstreams:`, of settings */
     const struct fetch_way *way;       /* NULL: none of its own */
     const struct fetch_field *headers; /* of the operator's; the values may be secrets */
     size_t headers_count;
-    unsigned tries_max;            /* of a call, with the first */
+    unsigned tries_max; /* of a call, with the first */
+    struct circuit_limits circuit;
+    int64_t models_cache_ms;       /* how long its list of models is kept; 0: not at all */
     struct instance *instance;     /* of an upstream plugin, or NULL */
     const struct conf_node *entry; /* as it is written */
     struct upstream_state *state;  /* of its name; once the settings are in force */
@@ -156,13 +160,21 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 4 };
+enum { CONFIG_PLUGIN_SECTIONS = 5 };
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */
 void auth_read(const char *file, const struct conf_node *root, struct auth_config *,
                struct settings *, struct conf_problems *);
 extern const struct sg_option auth_options[];
+
+/* config_tls.c: the certificate. NULL where the file has none, or with problems. Reads files. */
+struct http_tls;
+struct http_tls *config_read_tls(const char *file, const struct conf_node *root, struct arena *,
+                                 struct conf_problems *);
+extern const struct sg_option tls_options[];
+void config_tls_say(const struct http_tls *); /* on standard error, where its time is nearly over */
+void config_tls_log(const struct http_tls *);
 
 /* config_check.c: what single values may be. */
 void config_check_server(struct config *, const struct conf_node *section, bool listen_is_given,

@@ -26,6 +26,7 @@ struct turns { /* where the loop stands */
 
 struct failure {      /* what may be done about a try that failed */
     bool is_silent;   /* nothing of it has gone to the client: it can be made again */
+    bool goes_on;     /* … and another upstream shall be tried */
     int64_t delay_ms; /* … after so long; -1: that would not help */
 };
 
@@ -153,6 +154,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
     }
     if (rc != 0) {
         ret_failure->is_silent = turns->written == written && turns->out.len == 0;
+        ret_failure->goes_on = ret_failure->is_silent && fallback_begin(&call, err);
         ret_failure->delay_ms = ret_failure->is_silent ? retry_delay(&call, err) : -1;
     }
     upstream_call_end(&call);
@@ -203,6 +205,9 @@ static int turn_serve(struct request *r, struct turns *turns, struct surface_tur
             turn_log(r, ret, began_ms);
             r->may_begin_stream = turns->surface->wants_stream(r->talk);
             return 0;
+        }
+        if (failure.goes_on) {
+            return rc;
         }
         if (failure.is_silent && !is_cut && results_cut(r, turns, err)) {
             is_cut = true;
@@ -423,7 +428,9 @@ int loop_serve(struct request *r, struct sg_error *err)
             bool waits = r->has_resumed && !request_has_run(r) && rc != SG_E_CANCELLED;
             lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
-        loop_fail(r, &turns, err);
+        if (r->next_candidate == NULL) {
+            loop_fail(r, &turns, err);
+        }
         rc = err->code;
     }
     buf_clear(&turns.out);

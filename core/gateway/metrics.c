@@ -56,6 +56,9 @@ const struct metric_family metric_families[FAMILY_COUNT] = {
     [LIMITED] = {"sandgate_limited_total",
                  "Requests and runs of tools that were refused by a limit of a key or a user.",
                  false, DIM_LIMIT, DIM_LEVEL},
+    [FALLBACKS] = {"sandgate_upstream_fallbacks_total",
+                   "Requests that have left an upstream for another, since it failed.", false,
+                   DIM_UPSTREAM, DIM_NONE},
 };
 
 static const char *const route_words[METRIC_ROUTE_COUNT] = {
@@ -250,6 +253,13 @@ void metrics_upstream_fault(struct metrics *m, const struct upstream *upstream,
 {
     if (m != NULL) {
         count(m, UPSTREAM_ERRORS, upstream_place(upstream), fault, 1);
+    }
+}
+
+void metrics_upstream_fallback(struct metrics *m, const struct upstream *upstream)
+{
+    if (m != NULL) {
+        count(m, FALLBACKS, upstream_place(upstream), 0, 1);
     }
 }
 

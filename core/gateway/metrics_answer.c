@@ -2,6 +2,7 @@
 #include "gateway/request.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "gateway/metrics.h"
 #include "http/admission.h"
 
@@ -77,6 +78,19 @@ static uint64_t calls_abandoned(const struct config *config)
     return sum;
 }
 
+static void tls_now(struct gateway *gateway, struct metrics_now *now)
+{
+    struct settings *settings = settings_take(&gateway->settings);
+    now->has_tls = gateway->config->server.has_tls && settings->tls != NULL;
+    for (int i = 0; i < HTTP_HANDSHAKE_COUNT; i++) {
+        now->handshakes[i] = http_server_handshakes(gateway->server, (enum http_handshake)i);
+    }
+    if (now->has_tls) {
+        now->certificate_days = http_tls_days_left(settings->tls, clock_unix_s());
+    }
+    settings_unref(settings);
+}
+
 int metrics_answer(struct request *r, struct sg_error *err)
 {
     struct gateway *gateway = r->gateway;
@@ -97,6 +111,7 @@ int metrics_answer(struct request *r, struct sg_error *err)
                               .cpu_us = cpu_us(),
                               .resident_bytes = resident_bytes()};
     registry_stats(gateway->registry, &now.registry);
+    tls_now(gateway, &now);
     metrics_put(gateway->metrics, &now, &out);
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);

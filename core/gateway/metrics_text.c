@@ -145,6 +145,38 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
             "Attempts to delete a container that failed; each is repeated.", r->destroy_failures);
 }
 
+static void put_tls(const struct metrics_now *now, struct buf *out)
+{
+    put_head(out, "sandgate_tls_handshakes_total", "TLS handshakes that were good, by kind.",
+             "counter");
+    for (int i = 0; i < HTTP_HANDSHAKE_TIMEOUT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshakes_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_handshake_failures_total", "TLS handshakes that failed, by kind.",
+             "counter");
+    for (int i = HTTP_HANDSHAKE_TIMEOUT; i < HTTP_HANDSHAKE_COUNT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshake_failures_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_certificate_days",
+             "Whole days until the certificate expires; below 0: it has.", "gauge");
+    (void)buf_printf(out, "sandgate_tls_certificate_days %" PRId64 "\n", now->certificate_days);
+}
+
+static void put_circuits(const struct metrics *m, struct buf *out)
+{
+    size_t count = values_count(m, DIM_UPSTREAM);
+    put_head(out, "sandgate_upstream_circuit_open",
+             "1 while requests with another place to go leave the upstream alone.", "gauge");
+    for (size_t i = 0; i < count && i < METRICS_UPSTREAMS_MAX; i++) {
+        struct upstream_state *state = upstream_state_at(m->upstreams, i);
+        (void)buf_puts(out, "sandgate_upstream_circuit_open{");
+        put_label(out, "upstream", state->name);
+        (void)buf_printf(out, "} %d\n", circuit_look(&state->circuit).is_open);
+    }
+}
+
 static void put_process(const struct metrics *m, const struct metrics_now *now, struct buf *out)
 {
     put_one(out, "gauge", "sandgate_connections", "Open connections of clients.", now->connections);
@@ -181,5 +213,9 @@ void metrics_put(struct metrics *m, const struct metrics_now *now, struct buf *o
         put_family(m, (enum family)i, out);
     }
     put_containers(&now->registry, now->containers_max, out);
+    if (now->has_tls) {
+        put_tls(now, out);
+    }
+    put_circuits(m, out);
     put_process(m, now, out);
 }

@@ -112,7 +112,8 @@ static int relay_head(struct request *r, const struct upstream_call *call, struc
             call->is_stream ? STR("text/event-stream; charset=utf-8") : STR("application/json");
         fields[count++] = (struct http_answer_field){STR("content-type"), type};
     }
-    int rc = http_answer_begin(r->exchange, call->status, fields, count, length_down(call), err);
+    int rc = http_answer_begin(r->exchange, call->status, fields, count,
+                               call->is_renamed ? -1 : length_down(call), err);
     return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
 }
 
@@ -156,6 +157,10 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
         if (rc == 0) {
             rc = upstream_call_head(call, err);
         }
+        if (rc == 0 ? status_is_the_upstreams(r, call->status) && fallback_begin(call, err)
+                    : fallback_begin(call, err)) {
+            return rc;
+        }
         int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
         if (delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
             return rc;
@@ -174,14 +179,17 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
 static int relay_check(struct request *r, struct upstream_call *call, struct buf *ret_held,
                        struct sg_error *err)
 {
+    if (r->next_candidate != NULL) {
+        return upstream_call_failed(call, err);
+    }
     if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
         return upstream_call_failed(call, err);
     }
     bool has_secret = r->upstream->api_key != NULL || r->upstream->headers_count > 0;
-    if (!has_secret || call->status < 400) {
+    if ((!has_secret && !call->is_renamed) || call->status < 400) {
         return 0;
     }
-    if (call->status == 401 && !r->upstream->passthrough) {
+    if (has_secret && call->status == 401 && !r->upstream->passthrough) {
         return upstream_call_failed(call, err);
     }
     struct str piece;
@@ -192,6 +200,7 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
     if (rc == 0 && ret_held->overflow) {
         return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
     }
+    renamed_words(r, ret_held);
     if (rc == 0 && upstream_secret_in(r->upstream, buf_str(ret_held))) {
         rc = upstream_credentials_shown(call, err);
     }
@@ -212,6 +221,9 @@ int relay_serve(struct request *r, struct sg_error *err)
     if (rc == 0 && !call.is_stream && held.len == 0) {
         rc = upstream_call_hold(&call,
                                 err); /* as long as nothing was sent, a failure has a status */
+        if (rc != 0) {
+            (void)fallback_begin(&call, err); /* request.c goes on with it */
+        }
     }
     if (rc == 0) {
         rc = relay_head(r, &call, err);

@@ -12,6 +12,7 @@
 #include "base/identity.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/upstream_state.h"
 #include "session/control_keys.h"
 
 #include <stdatomic.h>
@@ -68,6 +69,23 @@ static void put_words(const struct config *config, struct buf *out)
     (void)buf_puts(out, count > 0 ? "}" : "");
 }
 
+/* Those that requests leave alone, or that have failed lately. */
+static void put_upstreams(const struct settings *settings, struct buf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
+        struct circuit_state state = circuit_look(&upstream->state->circuit);
+        if (state.failures > 0) {
+            (void)buf_puts(out, count++ == 0 ? ",\"upstreams\":{" : ",");
+            (void)buf_put_json(out, str_of(upstream->name));
+            (void)buf_printf(out, ":{\"circuit\":\"%s\",\"failures\":%lld}",
+                             state.is_open ? "open" : "closed", (long long)state.failures);
+        }
+    }
+    (void)buf_puts(out, count > 0 ? "}" : "");
+}
+
 static int health_answer(struct request *r, struct sg_error *err)
 {
     BUF_CLEANUP struct buf body = {0};
@@ -75,25 +93,17 @@ static int health_answer(struct request *r, struct sg_error *err)
     (void)buf_printf(&body, "{\"status\":\"%s\"", ready ? "ok" : "draining");
     if (r->route.kind == ROUTE_READY) {
         put_words(r->gateway->config, &body);
+        r->settings = settings_take(&r->gateway->settings);
+        put_upstreams(r->settings, &body);
     }
     (void)buf_puts(&body, "}\n"); /* overflow shows in the buffer */
     return answer_json(r, ready ? 200 : 503, (struct str){body.data, body.len}, err);
 }
 
-/* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
-static int request_serve_model(struct request *r, struct sg_error *err)
+/* At the upstream that was chosen: on a surface, where interceptors may take part, or relayed as it is. */
+static int request_serve_there(struct request *r, struct sg_error *err)
 {
-    account_open(&r->account, client_account(r));
-    int rc = limits_enter(r, err);
-    if (rc == 0) {
-        rc = body_receive(r, err);
-    }
-    if (rc == 0) {
-        rc = route_upstream(r, err);
-    }
-    if (rc == 0) {
-        rc = hooks_run(r, err);
-    }
+    int rc = hooks_run(r, err);
     if (rc != 0) {
         return rc;
     }
@@ -133,6 +143,26 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     }
     rc = stored_check(r, &r->body, err);
     return rc == 0 ? relay_serve(r, err) : rc;
+}
+
+/* A body with a model. */
+static int request_serve_model(struct request *r, struct sg_error *err)
+{
+    account_open(&r->account, client_account(r));
+    int rc = limits_enter(r, err);
+    if (rc == 0) {
+        rc = body_receive(r, err);
+    }
+    if (rc == 0) {
+        rc = route_upstream(r, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    do {
+        rc = request_serve_there(r, err);
+    } while (rc != 0 && candidate_next(r, err));
+    return rc;
 }
 
 static int request_serve(struct request *r, struct sg_error *err)
@@ -187,6 +217,7 @@ static void request_log(struct request *r, int64_t us)
     if (r->upstream != NULL) {
         log_str(&line, "model", r->model);
         log_text(&line, "upstream", r->upstream->name);
+        log_text(&line, "upstream_model", r->asked_model);
     }
     if (r->talk != NULL) {
         struct surface_usage usage = r->route.surface->usage(r->talk);

@@ -54,6 +54,19 @@ struct request_rate { /* that the client is told of; limit 0: nothing */
     int64_t limit, remaining, full_us;
 };
 
+struct candidate { /* where a request may go */
+    const struct upstream *upstream;
+    const struct surface
+        *spoken;       /* in which it is asked, where that is not the client's; or NULL */
+    const char *model; /* its name there; NULL: the client's */
+    bool is_tried;
+};
+
+struct request_beginning { /* what another try begins with */
+    struct json_text body;
+    struct str model, session_id;
+};
+
 struct request {
     uint32_t magic;
     struct gateway *gateway;
@@ -78,7 +91,12 @@ struct request {
     struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
     struct json_text body;      /* the text that goes on */
     bool is_json;
-    struct str model;
+    struct str model; /* as the client names it */
+    struct candidate *candidates;
+    size_t candidates_count;
+    struct candidate *next_candidate; /* one has failed, and this one shall be tried; else NULL */
+    struct request_beginning beginning;
+    const char *asked_model; /* its name at the upstream; NULL: the same */
     const struct upstream *upstream;
     const struct surface
         *spoken; /* in which it is asked, where that is not the client's; or NULL */
@@ -145,6 +163,18 @@ int route_upstream(struct request *, struct sg_error *err);
 const char *route_methods(struct request *); /* "GET, DELETE": what the path takes */
 bool upstream_speaks(const struct upstream *, const char *surface_name);
 bool upstream_serves(const struct upstream *, struct str model);
+/* Can it be asked what the client asks at this path, in the client's API or in another (*ret_spoken, else NULL)? */
+bool upstream_can_be_asked(struct request *, const struct upstream *,
+                           const struct surface **ret_spoken);
+
+/* candidates.c: filled in by one of the first two, once. */
+struct named_model;
+void candidates_one(struct request *, const struct upstream *, const struct surface *spoken);
+void candidates_of_model(struct request *, const struct named_model *); /* may leave none */
+void candidate_first(struct request *); /* … is the request's upstream from now on */
+/* Behind a failure (err): is there another one that shall be tried? Then it is the request's upstream, all else is as it was
+ * behind candidate_first(), and the failure is told and forgotten. */
+bool candidate_next(struct request *, struct sg_error *err);
 
 /* auth.c */
 int authenticate(struct request *, struct sg_error *err);
@@ -188,6 +218,8 @@ int tools_permit(struct request *, struct sg_error *err);
 /* body.c */
 int body_receive(struct request *, struct sg_error *err);
 int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
+/* What it was at `beginning`: what replaced it goes. */
+void body_restore(struct request *, const struct json_text *beginning);
 int body_cut_control_keys(struct request *, bool intercepted, struct sg_error *err);
 
 /* stored.c: does the body name what an upstream keeps, and another tenant may have made? Refused then. */
@@ -202,6 +234,8 @@ bool tool_type_is_plain(struct str type); /* a function of the client's own */
 /* relayed_ids.c */
 /* Did the request's upstream give something with this id to the request's identity? */
 bool relayed_id_is_own(struct request *, struct str id);
+/* The name of the upstream that gave it to the request's identity; empty: none did, or it is not known. */
+struct str relayed_id_origin(struct request *, struct str id);
 
 /* hooks.c */
 int hooks_run(struct request *, struct sg_error *err);
@@ -260,6 +294,12 @@ int count_serve(struct request *, struct sg_error *err);
 
 /* models.c */
 int models_answer(struct request *, struct sg_error *err);
+/* Does its library speak Anthropic's API (`anthropic-version`), where the path does not tell? */
+bool client_is_anthropics(const struct request *);
+/* models_fetch.c: what an upstream says that it serves, kept as its options say. A reference. Waits. */
+struct model_list;
+int model_list_of(struct request *, const struct upstream *, struct model_list **ret,
+                  struct sg_error *err);
 
 /* sessions.c */
 int sessions_answer(struct request *, struct sg_error *err);

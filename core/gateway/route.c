@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "gateway/named_model.h"
 #include "translate/translate.h"
 
 #include <stdio.h>
@@ -188,38 +189,48 @@ static const struct surface *surface_between(const struct request *r,
     return NULL;
 }
 
+bool upstream_can_be_asked(struct request *r, const struct upstream *upstream,
+                           const struct surface **ret_spoken)
+{
+    bool speaks = upstream_speaks(upstream, r->route.surface_name);
+    *ret_spoken = speaks ? NULL : surface_between(r, upstream);
+    return upstream_is_open(r, upstream) && (speaks || *ret_spoken != NULL);
+}
+
 static bool takes_exactly(const struct upstream *upstream, struct str model)
 {
     return list_has(upstream->models, model);
 }
 
 /* The first in the file that takes the model and speaks the client's API, else one that can be asked in another. */
-static const struct upstream *find_among(struct request *r,
-                                         bool (*takes)(const struct upstream *, struct str model))
+static bool find_among(struct request *r, bool (*takes)(const struct upstream *, struct str model))
 {
     const struct settings *settings = r->settings;
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
         if (upstream_is_open(r, upstream) && takes(upstream, r->model) &&
             upstream_speaks(upstream, r->route.surface_name)) {
-            return upstream;
+            candidates_one(r, upstream, NULL);
+            return true;
         }
     }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
-        if (upstream_is_open(r, upstream) && takes(upstream, r->model)) {
-            r->spoken = surface_between(r, upstream);
-            if (r->spoken != NULL) {
-                return upstream;
-            }
+        const struct surface *spoken;
+        if (takes(upstream, r->model) && upstream_can_be_asked(r, upstream, &spoken)) {
+            candidates_one(r, upstream, spoken);
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static bool is_served(const struct request *r)
 {
     const struct settings *settings = r->settings;
+    if (named_model_find(settings, r->model) != NULL) {
+        return true;
+    }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         if (upstream_serves(&settings->upstreams[i], r->model)) {
             return true;
@@ -259,6 +270,22 @@ static void put_models(const struct request *r, const struct upstream *upstream,
     }
 }
 
+/* Those of which an entry can be asked at this path. */
+static void put_named_models(struct request *r, struct buf *names)
+{
+    for (size_t i = 0; i < r->settings->models_count; i++) {
+        const struct named_model *model = &r->settings->models[i];
+        const struct surface *spoken;
+        bool is_there = false;
+        for (size_t k = 0; k < model->count && !is_there; k++) {
+            is_there = upstream_can_be_asked(r, model->entries[k].upstream, &spoken);
+        }
+        if (is_there && key_allows_model(r->key, str_of(model->name))) {
+            put_name(names, model->name);
+        }
+    }
+}
+
 /* One that the key may not use is as one that is not there. */
 static int unknown_model(struct request *r, struct sg_error *err)
 {
@@ -267,10 +294,11 @@ static int unknown_model(struct request *r, struct sg_error *err)
         return cannot_count(r, err);
     }
     struct buf names = {.max = 700};
+    put_named_models(r, &names);
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
-        if (upstream_is_open(r, upstream) && (upstream_speaks(upstream, r->route.surface_name) ||
-                                              surface_between(r, upstream) != NULL)) {
+        const struct surface *spoken;
+        if (upstream_can_be_asked(r, upstream, &spoken)) {
             put_models(r, upstream, &names);
         }
     }
@@ -295,13 +323,15 @@ int route_upstream(struct request *r, struct sg_error *err)
     if (!key_allows_model(r->key, r->model)) {
         return unknown_model(r, err);
     }
-    r->upstream = find_among(r, takes_exactly); /* exact names before patterns */
-    if (r->upstream == NULL) {
-        r->upstream = find_among(r, upstream_serves);
+    const struct named_model *model = named_model_find(r->settings, r->model);
+    if (model != NULL) {
+        candidates_of_model(r, model);
+    } else if (!find_among(r, takes_exactly)) { /* exact names before patterns */
+        (void)find_among(r, upstream_serves);
     }
-    if (r->upstream == NULL) {
+    if (r->candidates_count == 0) {
         return unknown_model(r, err);
     }
-    client_is_at(r, r->upstream);
+    candidate_first(r);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* The broker: starting it, asking it for a box, replacing it if it has died. It is the only process that the gateway
  * starts; it ends by the end of file of its socket, and every box ends with it. */
 #include "local.h"
+#include "patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 
 #define BROKER_END_MS 5000 /* for an ending broker */
 #define ASK_TRIES 3        /* of a broker that dies */
-#define ASK_MS 10000       /* for the answer to one request */
 #define HELLO_MS 20000     /* for a new broker to say what it found */
 #define BUSY_MS \
     5 /* until a full socket, or another call that starts the broker, is looked at again */
@@ -249,6 +249,44 @@ static ssize_t reply_receive(int fd, struct wire_reply *reply, struct box *box)
     return len;
 }
 
+static uint64_t answers_read(struct local *local)
+{
+    pthread_mutex_lock(&local->lock);
+    uint64_t answers = local->answers;
+    pthread_mutex_unlock(&local->lock);
+    return answers;
+}
+
+static void answers_count(struct local *local)
+{
+    pthread_mutex_lock(&local->lock);
+    local->answers++;
+    pthread_mutex_unlock(&local->lock);
+}
+
+static int await_reply(struct local *local, struct sg_call *call, int fd, struct sg_error *err)
+{
+    struct patience patience = patience_begin(answers_read(local), local_now_ms());
+    for (;;) {
+        bool is_silent = false;
+        int ready = 0;
+        int64_t ms = patience_look(&patience, answers_read(local), local_now_ms(), &is_silent);
+        if (ms == 0) {
+            return is_silent ? sg->fail(err, local->unavailable,
+                                        "the broker gave no answer to anybody within %ds",
+                                        PATIENCE_SILENCE_MS / 1000)
+                             : sg->fail(err, local->unavailable,
+                                        "no box could be made within %ds, since many are asked for "
+                                        "and the machine is busy",
+                                        PATIENCE_MOST_MS / 1000);
+        }
+        int result = sg->wait_fd(call, fd, SG_READ, ms, &ready, err);
+        if (result != SG_E_TIMEOUT || sg->time_left_ms(call) <= 0) {
+            return result;
+        }
+    }
+}
+
 static int reply_take(struct local *local, struct sg_call *call, int fd, struct box *box,
                       bool *ret_died, struct sg_error *err)
 {
@@ -258,6 +296,7 @@ static int reply_take(struct local *local, struct sg_call *call, int fd, struct 
     if (*ret_died) {
         return sg->fail(err, local->unavailable, "the broker ended before it had made the box");
     }
+    answers_count(local);
     reply.step[sizeof reply.step - 1] = '\0';
     reply.note[sizeof reply.note - 1] = '\0';
     if (reply.note[0] != '\0') {
@@ -317,12 +356,8 @@ static int ask_once(struct local *local, struct sg_call *call, int64_t life_ms, 
     uint64_t generation = 0;
     int result = ask_deliver(local, call, ends[1], life_ms, &generation, err);
     close(ends[1]); /* the broker's copy is the only one: its end is seen */
-    int ready = 0;
     if (result == 0) {
-        result = sg->wait_fd(call, ends[0], SG_READ, ASK_MS, &ready, err);
-    }
-    if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
-        result = sg->fail(err, local->unavailable, "the broker gave no answer within 10s");
+        result = await_reply(local, call, ends[0], err);
     }
     if (result == 0) {
         result = reply_take(local, call, ends[0], box, ret_died, err);

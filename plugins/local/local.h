@@ -100,6 +100,7 @@ struct local {
     uint64_t cpu_millis;              /* config->cpu; 0: no limit */
     struct isolation isolation;       /* [lock] of the broker that lives */
     uint64_t boxes_made;              /* [lock] */
+    uint64_t answers;                 /* [lock] of all brokers, to whomever */
     struct box *buckets[BOX_BUCKETS]; /* [lock] by number */
 };
 

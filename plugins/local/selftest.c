@@ -9,34 +9,63 @@
 
 #define TEST_MS 20000
 
-static const char test_code[] = "import os, socket\n"
-                                "print(40+2)\n"
-                                "print('uid', os.getuid())\n"
-                                "try:\n"
-                                "    open('/etc/shadow').close()\n"
-                                "    print('shadow found')\n"
-                                "except OSError as error:\n"
-                                "    print('shadow', type(error).__name__)\n"
-                                "print('interfaces', [name for _, name in socket.if_nameindex()])\n"
-                                "try:\n"
-                                "    socket.create_connection(('192.0.2.1', 9), 1).close()\n"
-                                "    print('network reached')\n"
-                                "except OSError as error:\n"
-                                "    print('network', error.errno)\n"
-                                "for masked in 'kcore', 'keys', 'timer_list':\n"
-                                "    masked = '/proc/' + masked\n"
-                                "    if os.path.exists(masked) and open(masked, 'rb').read(1):\n"
-                                "        print(masked, 'found')\n"
-                                "try:\n"
-                                "    open('/proc/sys/kernel/core_pattern', 'w').close()\n"
-                                "    print('settings opened')\n"
-                                "except OSError as error:\n"
-                                "    print('settings', error.errno)\n"
-                                "for device in '/dev/null', '/dev/urandom':\n"
-                                "    open(device, 'rb').read(1)\n";
+#define THREADS_MAX \
+    256 /* started to see whether there is a limit; a larger one is only looked at from outside */
+
+/* Limits are tried for real where that costs next to nothing: threads that are one too many, an empty mapping that is larger
+ * than the memory, a call that the filter refuses and nothing else does. What none of them may need is what they try to
+ * get: where a limit does not hold, the machine must not suffer. */
+static const char test_code[] =
+    "import _thread, mmap, os, socket\n"
+    "print(40+2)\n"
+    "print('uid', os.getuid())\n"
+    "try:\n"
+    "    open('/etc/shadow').close()\n"
+    "    print('shadow found')\n"
+    "except OSError as error:\n"
+    "    print('shadow', type(error).__name__)\n"
+    "if not os.path.samefile('/', '/..'): print('the host is in reach')\n"
+    "print('interfaces', [name for _, name in socket.if_nameindex()])\n"
+    "try:\n"
+    "    socket.create_connection(('192.0.2.1', 9), 1).close()\n"
+    "    print('network reached')\n"
+    "except OSError as error:\n"
+    "    print('network', error.errno)\n"
+    "for masked in 'kcore', 'keys', 'timer_list':\n"
+    "    masked = '/proc/' + masked\n"
+    "    if os.path.exists(masked) and open(masked, 'rb').read(1):\n"
+    "        print(masked, 'found')\n"
+    "for path in '/proc/sys/kernel/core_pattern', '/proc/self/oom_score_adj', '/usr/x', '/x':\n"
+    "    try:\n"
+    "        open(path, 'w').close()\n"
+    "        print('written:', path)\n"
+    "    except OSError as error:\n"
+    "        if error.errno != 30: print('not read-only:', path)\n"
+    "for device in '/dev/null', '/dev/urandom':\n"
+    "    open(device, 'rb').read(1)\n"
+    "try:\n"
+    "    os.close(os.memfd_create('seen by nobody'))\n"
+    "    print('calls not filtered')\n"
+    "except OSError as error:\n"
+    "    print('calls', error.errno)\n"
+    "try:\n"
+    "    mmap.mmap(-1, %llu, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()\n"
+    "    print('memory not limited')\n"
+    "except OSError as error:\n"
+    "    print('memory', error.errno)\n"
+    "gate, threads = _thread.allocate_lock(), 0\n"
+    "gate.acquire()\n"
+    "_thread.stack_size(131072)\n"
+    "try:\n"
+    "    while threads < %lld:\n"
+    "        _thread.start_new_thread(gate.acquire, ())\n"
+    "        threads += 1\n"
+    "    print('processes not limited')\n"
+    "except RuntimeError:\n"
+    "    print('processes limited')\n";
 
 static const char test_expected[] = "42\nuid 1000\nshadow FileNotFoundError\ninterfaces ['lo']\n"
-                                    "network 101\nsettings 30\n";
+                                    "network 101\ncalls 1\nmemory 12\n";
 
 static int collect(void *ctx, enum sg_out kind, const void *data, size_t len, struct sg_error *err)
 {
@@ -167,13 +196,30 @@ static int fail_run(const struct local *local, const struct box *box, struct sg_
                                          : "it did not end in time");
 }
 
-static int check_printed(const struct text *printed, struct sg_error *err)
+/* Of the processes that a box may have the interpreter is one. */
+static bool threads_are_tried(const struct local *local)
 {
-    size_t len = sizeof test_expected - 1;
-    if (printed->len == len && memcmp(printed->data, test_expected, len) == 0) {
+    return local->config->processes <= THREADS_MAX;
+}
+
+static void code_write(const struct local *local, char *ret_code, size_t size)
+{
+    unsigned long long bytes = local->config->memory + ((uint64_t)1 << 20);
+    long long threads = threads_are_tried(local) ? local->config->processes : 0;
+    snprintf(ret_code, size, test_code, bytes, threads);
+}
+
+static int check_printed(const struct local *local, const struct text *printed,
+                         struct sg_error *err)
+{
+    char expected[sizeof test_expected + 64];
+    snprintf(expected, sizeof expected, "%sprocesses %slimited\n", test_expected,
+             threads_are_tried(local) ? "" : "not ");
+    size_t len = strlen(expected);
+    if (printed->len == len && memcmp(printed->data, expected, len) == 0) {
         return 0;
     }
-    char shown[300];
+    char shown[400];
     size_t at = 0;
     for (; at < printed->len && at < sizeof shown - 1; at++) {
         char c = printed->data[at];
@@ -188,9 +234,11 @@ static int test_box(struct local *local, struct sg_call *call, struct box *box,
                     struct sg_error *err)
 {
     struct text printed = {.max = 65536};
+    char code[sizeof test_code + 64];
+    code_write(local, code, sizeof code);
     const struct sg_sink sink = {collect, &printed};
     const struct run_request request = {
-        .code = test_code, .code_len = sizeof test_code - 1, .timeout_ms = TEST_MS, .sink = &sink};
+        .code = code, .code_len = strlen(code), .timeout_ms = TEST_MS, .sink = &sink};
     int result = local_await_start(local, call, box, err);
     if (result == 0) {
         result = check_outside(local, box, err);
@@ -202,7 +250,7 @@ static int test_box(struct local *local, struct sg_call *call, struct box *box,
         }
     }
     if (result == 0) {
-        result = check_printed(&printed, err);
+        result = check_printed(local, &printed, err);
     }
     text_clear(&printed);
     return result;

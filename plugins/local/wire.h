@@ -81,7 +81,7 @@ enum wire_order_kind {
     WIRE_BUSY = 2,  /* code is about to run: watch closely */
     WIRE_IDLE = 3,  /* it has ended; what it left may be frozen */
     WIRE_FILE =
-        4, /* with a socket: a worker shall serve the request on it; the one before has had its time */
+        4, /* with a socket, on which the request is already: it is to be served; the one before has had its time */
 };
 
 struct wire_order {

@@ -92,8 +92,11 @@ int host_open(const struct host_options *options, struct sg_error *err)
     set = set != NULL ? set : load();
     const struct sg_plugin *plugin = set->plugins[0];
     void *config = config_make(plugin, options != NULL ? options : &none);
-    instance = (struct instance){
-        .name = "box", .plugin = plugin, .config = config, .libexec_dir = PLUGIN_DIR "/libexec"};
+    const char *libexec = options != NULL ? options->libexec : NULL;
+    instance = (struct instance){.name = "box",
+                                 .plugin = plugin,
+                                 .config = config,
+                                 .libexec_dir = libexec != NULL ? libexec : PLUGIN_DIR "/libexec"};
     int code = instance_open(&instance, err);
     if (code != 0) {
         free(config);
@@ -271,6 +274,18 @@ int host_create(int64_t life_ms, char handle[128], struct sg_error *err)
     handle[0] = '\0';
     arguments->spec = (struct sg_sandbox_spec){.label = "l", .idle_ms = 900000, .life_ms = life_ms};
     return call_run(call, invoke_create, arguments, &sink, err);
+}
+
+void host_create_abandon(int64_t after_ms)
+{
+    struct arguments *arguments;
+    struct sg_call *call = call_make("create", NULL, 60000, &arguments);
+    arguments->spec = (struct sg_sandbox_spec){.label = "l", .idle_ms = 900000, .life_ms = 600000};
+    call_start(call, invoke_create, arguments);
+    CHECK(fiber_sleep(after_ms) == 0);
+    call_cancel(call);
+    call_wait_end(call);
+    call_unref(call);
 }
 
 int host_destroy(const char *handle, struct sg_error *err)

@@ -17,6 +17,7 @@ struct host_options {
     uint64_t memory, disk, output, results;
     int64_t inodes, processes, files, uid_base, boxes, pool;
     const char *const *preload; /* ended by NULL */
+    const char *libexec;        /* the folder of the broker; NULL: that of the build */
 };
 
 /* Runs the fiber on a fresh loop until it and all others have ended. */
@@ -33,6 +34,8 @@ size_t host_boxes(pid_t *ret_pids, size_t max);
 size_t host_templates(pid_t *ret_pids, size_t max);
 
 int host_create(int64_t life_ms, char handle[128], struct sg_error *err);
+/* Given up after so long, as by a request whose client has gone. */
+void host_create_abandon(int64_t after_ms);
 int host_destroy(const char *handle, struct sg_error *err);
 int host_touch(const char *handle, int64_t life_ms, struct sg_error *err);
 int host_interrupt(const char *handle, struct sg_error *err);

@@ -1,9 +1,9 @@
 /* Files of a box through the gateway's functions: bytes, bounds, what is refused and how, what code in the box may do
  * meanwhile, and which files a run has changed. Every test makes a real box. */
 #include "fixture.h"
-
 #include "loop/loop.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define MIB ((size_t)1 << 20)
@@ -468,6 +468,71 @@ static void files_that_a_run_made_or_changed_are_told(void)
     with_box(changes_body);
 }
 
+/* The numbers of processes that each of two runs in a row makes: what is made between them takes one too. */
+static long processes_between_runs(void)
+{
+    static const char code[] = "import os\np = os.fork()\nif p == 0: os._exit(0)\n"
+                               "os.waitpid(p, 0)\nprint(p)";
+    long least = LONG_MAX;
+    for (int i = 0; i < 8; i++) {
+        exec(code);
+        long before = strtol(o.out.data, NULL, 10);
+        exec(code);
+        long between = strtol(o.out.data, NULL, 10) - before - 1;
+        least = between < least ? between : least;
+    }
+    return least;
+}
+
+static void few_body(void)
+{
+    EXPECT_RUN("for i in range(16): open(f'{i:0200}', 'w').close()", "");
+    CU_ASSERT_EQUAL(processes_between_runs(), 0); /* on a busy machine not each time */
+    EXPECT_RUN("import os\nd = '/'.join('d' * 240 for _ in range(6)); os.makedirs(d)\n"
+               "for i in range(16): open(f'{d}/{i:0240}', 'w').close()",
+               "");
+    size_t told = 0;
+    for (const char *at = o.files.data; (at = strchr(at, '\n')) != NULL; at++) {
+        told++;
+    }
+    CU_ASSERT_EQUAL(told, 16);
+    EXPECT_RUN("for i in range(16): open(f'{i}', 'w').write(f'{i}');"
+               "open('more', 'w').close();",
+               "");
+    EXPECT_PART(o.files.data, "{\"path\":\"/home/user/0\",\"size\":1,\"type\":\"file\"}\n"
+                              "{\"path\":\"/home/user/1\",\"size\":1,\"type\":\"file\"}\n"
+                              "{\"path\":\"/home/user/10\",\"size\":2,\"type\":\"file\"}\n");
+    EXPECT_PART(o.files.data, "/home/user/9\",\"size\":1,\"type\":\"file\"}\n"
+                              "{\"path\":\"/home/user/more\",\"size\":0,\"type\":\"file\"}\n");
+}
+
+static void few_files_are_looked_at_without_another_process(void)
+{
+    with_box(few_body);
+}
+
+/* The same once a worker has to look, and once it need not any more. */
+static void large_home_body(void)
+{
+    EXPECT_RUN("for i in range(600): open(f'f{i}', 'w').close()",
+               "[err]\n[500 more files are new or changed]\n");
+    CU_ASSERT_TRUE(processes_between_runs() >= 1);
+    EXPECT_TEXT(o.files.data, "");
+    EXPECT_RUN("open('f599', 'w').write('x');", "");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/f599\",\"size\":1,\"type\":\"file\"}\n");
+    EXPECT_RUN("for i in range(599): os.remove(f'f{i}')", "");
+    EXPECT_TEXT(o.files.data, "");
+    CU_ASSERT_EQUAL(processes_between_runs(), 0);
+    EXPECT_RUN("open('f599', 'w').write('y' * 2); open('f0', 'w').close()", "");
+    EXPECT_TEXT(o.files.data, "{\"path\":\"/home/user/f0\",\"size\":0,\"type\":\"file\"}\n"
+                              "{\"path\":\"/home/user/f599\",\"size\":2,\"type\":\"file\"}\n");
+}
+
+static void changes_in_a_large_home_are_told_by_a_worker(void)
+{
+    with_box(large_home_body);
+}
+
 /* ---- where paths lead ---- */
 
 /* The worker is in the box: what a path leads to is the box's own. */
@@ -510,6 +575,8 @@ static const struct test tests[] = {
     TEST(a_put_that_is_overtaken_leaves_nothing_behind),
     TEST(a_box_that_ends_meanwhile_is_gone),
     TEST(files_that_a_run_made_or_changed_are_told),
+    TEST(few_files_are_looked_at_without_another_process),
+    TEST(changes_in_a_large_home_are_told_by_a_worker),
     TEST(no_path_leads_out_of_the_box),
 };
 

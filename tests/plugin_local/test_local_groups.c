@@ -486,6 +486,61 @@ static void a_number_of_processors_is_a_number_of_processors(void)
     }
 }
 
+static size_t boxes_in(const char *folder)
+{
+    size_t count = 0;
+    DIR *listing = opendir(folder);
+    const struct dirent *entry;
+    while (listing != NULL && (entry = readdir(listing)) != NULL) {
+        count += strncmp(entry->d_name, "box-", 4) == 0;
+    }
+    if (listing != NULL) {
+        closedir(listing);
+    }
+    return count;
+}
+
+#define LEAVING 11
+#define AT_ONCE 4
+#define SPARES 2
+
+/* Fewer than there are, so that an ask is heard in between; one that is still in use keeps no other from its turn. */
+static void groups_are_removed_a_few_at_a_time(void)
+{
+    static struct groups groups;
+    struct box_group boxes[LEAVING];
+    if (lacks(GROUP_FREEZE, "to be removed")) {
+        return;
+    }
+    groups_start(&groups, &(struct group_limits){64 * MIB_BYTES, 10, 500});
+    const char *folder = groups.trees[0].path;
+    for (int i = 0; i < LEAVING; i++) {
+        CU_ASSERT_TRUE_FATAL(group_take(&groups, &boxes[i]));
+    }
+    pid_t user = fork();
+    if (user == 0) {
+        pause();
+    }
+    CU_ASSERT_TRUE(group_join(&groups, &boxes[0], user, false));
+    for (int i = 0; i < LEAVING; i++) {
+        group_drop(&groups, &boxes[i]);
+        box_group_close(&boxes[i]);
+    }
+    CU_ASSERT_EQUAL(boxes_in(folder), LEAVING);
+    CU_ASSERT_EQUAL(groups_tend(&groups), 0);
+    CU_ASSERT_EQUAL(boxes_in(folder), LEAVING - (AT_ONCE - 1) + SPARES);
+    CU_ASSERT_EQUAL(groups_tend(&groups), 0);
+    CU_ASSERT_EQUAL(boxes_in(folder), LEAVING - (2 * AT_ONCE - 1) + SPARES);
+    CU_ASSERT_TRUE(groups_tend(&groups) > 0);
+    CU_ASSERT_EQUAL(boxes_in(folder), 1 + SPARES); /* the one that is in use */
+    CU_ASSERT_EQUAL(kill(user, SIGKILL), 0);
+    CU_ASSERT_EQUAL(waitpid(user, NULL, 0), user);
+    while (groups_tend(&groups) >= 0) {
+    }
+    CU_ASSERT_EQUAL(boxes_in(folder), SPARES);
+    groups_end(&groups);
+}
+
 static const struct test tests[] = {
     TEST(every_limit_is_in_the_group_of_a_box),
     TEST(whose_memory_it_was_is_told_by_the_groups_counter),
@@ -495,6 +550,7 @@ static const struct test tests[] = {
     TEST(what_was_abandoned_comes_to_its_end_before_it_is_frozen),
     TEST(groups_go_with_their_boxes_and_with_their_broker),
     TEST(only_what_dead_brokers_have_left_is_swept),
+    TEST(groups_are_removed_a_few_at_a_time),
     TEST(strict_is_refused_where_groups_are_not_there),
     TEST(a_number_of_processors_is_a_number_of_processors),
 };

@@ -344,6 +344,45 @@ static void commands_are_within_the_limits_of_their_box(void)
     with_options(&options, limits_body);
 }
 
+#define FILL                                                            \
+    "import subprocess\nown = []\ntry:\n"                               \
+    "    while True: own.append(subprocess.Popen(['sleep', '1000']))\n" \
+    "except BlockingIOError: print('full')"
+#define FREE "for p in own: p.kill(); p.wait();"
+
+static void expect_time_over(void)
+{
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_PART(o.error.message, "the command ran longer than 2s and was killed; files are kept");
+    EXPECT_TEXT(o.out.data, "");
+}
+
+/* Bash waits for as long as 15 s for a process to be had; its command is over with its own time. */
+static void full_body(void)
+{
+    EXPECT_BASH("x=1", EXITED(0));
+    EXPECT_RUN(FILL, "[out]full\n");
+    EXPECT_BASH("echo $x", "[out]1\n" EXITED(0)); /* that takes none */
+    bash_for("/bin/true; echo never", 1500);
+    expect_time_over();
+    EXPECT_RUN(FREE, "");
+    EXPECT_BASH("echo back $x; exit",
+                NEW_SHELL("was killed with a run before") "[out]back\n" EXITED(0));
+    EXPECT_RUN(FILL, "[out]full\n");
+    EXPECT_BASH("echo never",
+                "[err]the command cannot be run: Resource temporarily unavailable\n" EXITED(126));
+    EXPECT_RUN("own[0].kill(); own.pop(0).wait();", "");
+    bash_for("echo never", 1500); /* the starter is there, and the shell cannot be */
+    expect_time_over();
+    EXPECT_RUN(FREE, "");
+    EXPECT_BASH("echo back", NEW_SHELL("had ended") "[out]back\n" EXITED(0));
+}
+
+static void a_command_that_finds_no_process_is_over_with_its_time(void)
+{
+    with_options(&(struct host_options){.processes = 8}, full_body);
+}
+
 static const struct test tests[] = {
     TEST(a_command_gives_its_streams_and_then_its_status),
     TEST(every_way_to_end_has_its_status),
@@ -359,6 +398,7 @@ static const struct test tests[] = {
     TEST(what_python_code_does_to_its_process_does_not_matter),
     TEST(without_bash_any_shell_does),
     TEST(commands_are_within_the_limits_of_their_box),
+    TEST(a_command_that_finds_no_process_is_over_with_its_time),
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 """What a soak measures: the gateway's processes, those in boxes, memory, descriptors, mounts and control groups."""
 import os
 import pathlib
+import socket
 
 FIELDS = ("seconds", "boxes", "in_boxes", "helpers", "gateway_kib", "gateway_fds", "helpers_kib", "helpers_fds", "mounts", "groups")
 
@@ -80,10 +81,14 @@ def measure(gateway, seconds):
             "mounts": len(read(f"/proc/{gateway}/mountinfo").splitlines()), "groups": groups(MAKERS)}
 
 
-def slope(samples, name):
-    """How fast a figure grows, per minute, by least squares."""
-    points = [(sample["seconds"] / 60, sample[name]) for sample in samples]
-    middle_x = sum(x for x, _ in points) / len(points)
-    middle_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - middle_x) ** 2 for x, _ in points)
-    return 0.0 if spread == 0 else sum((x - middle_x) * (y - middle_y) for x, y in points) / spread
+def allocated(path):
+    """Bytes that a program with tests/support/memory_told.c has from its allocator."""
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.settimeout(30)
+        asked.connect(str(path))
+        return int(asked.makefile().read())
+
+
+def growth(values, requests):
+    """Bytes for each request between the first and the last."""
+    return (values[-1] - values[0]) / max(1, requests[-1] - requests[0])

@@ -10,6 +10,8 @@
 
 #define SPARES 2    /* made ahead */
 #define RETRY_MS 50 /* until a group that was still in use is tried again */
+/* Tried to remove at one time: the kernel takes up to milliseconds for each, and somebody may be asking for a box. */
+#define REMOVALS_AT_ONCE 4
 #define CPU_PERIOD_US 100000u
 
 /* ---- files ---- */
@@ -293,23 +295,36 @@ static bool sweep_again(struct groups *groups)
     return clean;
 }
 
+/* Some of those that are to go, round and round, so that none that stays in use keeps others from their turn. As
+ * groups_tend(). */
+static int remove_some(struct groups *groups)
+{
+    int tries = 0, wait_ms = -1;
+    for (unsigned seen = 0; seen < GROUPS_MAX; seen++) {
+        unsigned i = groups->next_removal;
+        if (groups->entries[i].state == GROUP_LEAVING) {
+            if (tries++ == REMOVALS_AT_ONCE) {
+                return 0;
+            }
+            bool removed = group_remove(groups, i);
+            groups->entries[i].state = removed ? GROUP_NONE : GROUP_LEAVING;
+            wait_ms = removed ? wait_ms : RETRY_MS;
+        }
+        groups->next_removal = (i + 1) % GROUPS_MAX;
+    }
+    return wait_ms;
+}
+
 int groups_tend(struct groups *groups)
 {
-    bool all_done = true;
     if (groups->controls == 0) {
         return -1;
     }
-    for (int i = 0; i < GROUPS_MAX; i++) {
-        if (groups->entries[i].state == GROUP_LEAVING) {
-            bool removed = group_remove(groups, (unsigned)i);
-            groups->entries[i].state = removed ? GROUP_NONE : GROUP_LEAVING;
-            all_done = all_done && removed;
-        }
-    }
-    if (groups->sweeps_left > 0) {
-        all_done = sweep_again(groups) && all_done;
+    int wait_ms = remove_some(groups);
+    if (groups->sweeps_left > 0 && !sweep_again(groups) && wait_ms < 0) {
+        wait_ms = RETRY_MS;
     }
     while (spares_count(groups) < SPARES && spare_make(groups)) {
     }
-    return all_done ? -1 : RETRY_MS;
+    return wait_ms;
 }

@@ -61,7 +61,8 @@ struct groups {
     int version;       /* 1, 2; 0: there are no limits by groups */
     char missing[160]; /* why GROUP_LIMITS are not all there, and what to do; "" if they are */
     struct group_limits limits;
-    unsigned sweeps_left; /* times that stale groups are looked for again */
+    unsigned sweeps_left;  /* times that stale groups are looked for again */
+    unsigned next_removal; /* the entry that is looked at first */
     struct {
         pid_t pid;
         enum group_state state;
@@ -111,7 +112,8 @@ bool group_join(const struct groups *, const struct box_group *, pid_t pid, bool
 void group_note(struct groups *, const struct box_group *, pid_t pid);
 void group_drop(struct groups *, const struct box_group *); /* nobody is in it */
 void groups_reaped(struct groups *, pid_t pid);
-/* Makes groups ahead and removes old ones. Milliseconds until it wants to be called again, -1: not by itself. */
+/* Makes groups ahead and removes old ones, a few at a time. Milliseconds until it wants to be called again, -1: not by
+ * itself. */
 int groups_tend(struct groups *);
 /* privileges.c: root may write what modes forbid, or not; without effect for others. */
 void broker_override_modes(bool on);

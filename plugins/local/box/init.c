@@ -86,7 +86,7 @@ static bool orders_take(struct init *init)
         }
         init->waits = false;
         if (order.kind == WIRE_FILE) {
-            worker_start(init, fd);
+            file_serve(init, fd);
         } else if (order.kind == WIRE_TOUCH) {
             init->life_until = now_ms() + order.life_ms;
         } else {

@@ -42,8 +42,9 @@ void init_run(struct init *) __attribute__((noreturn));
 
 /* worker.c: one process at a time that serves a file with the rights of the box; see wire.h. */
 
-/* Takes the socket. A worker that is left over from an earlier request is ended. */
-void worker_start(struct init *, int socket_fd);
+/* Takes the socket, and serves the request on it, mostly by a worker. One that is left over from an earlier request is
+ * ended. */
+void file_serve(struct init *, int socket_fd);
 /* Whether this process that has ended was the worker. */
 bool worker_reap(struct init *, pid_t);
 void worker_end_if_late(struct init *);

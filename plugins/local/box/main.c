@@ -166,6 +166,13 @@ static int ask_receive(struct wire_ask *ask, bool *ret_closed)
     return fd;
 }
 
+/* Who has asked may have left while others were served: a box for nobody would take the time of those who still wait. */
+static bool asker_has_left(int reply_fd)
+{
+    struct pollfd end = {.fd = reply_fd, .events = 0};
+    return poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 /* A gateway that no longer waits needs no answer; descriptors that do not reach it are closed, and the box ends. */
 static void reply(struct broker *broker, int reply_fd, const char *failed, struct box_ends *ends)
 {
@@ -224,6 +231,10 @@ static bool ask_serve(struct broker *broker)
     int reply_fd = ask_receive(&ask, &closed);
     if (reply_fd < 0) {
         return !closed;
+    }
+    if (asker_has_left(reply_fd)) {
+        close(reply_fd);
+        return true;
     }
     if (ask.await_template != 0) {
         await_template(broker);

@@ -26,17 +26,24 @@ struct known_files *worker_known_files;
 
 /* ---- what all requests need ---- */
 
-void worker_send(enum wire_piece_kind kind, uint32_t number, uint64_t size, const void *data,
-                 size_t len)
+bool piece_send(int socket_fd, const struct wire_piece *piece, const void *data, size_t len,
+                int flags)
 {
-    struct wire_piece piece = {(uint32_t)kind, number, size};
-    struct iovec iov[] = {{&piece, sizeof piece}, {(void *)(uintptr_t)data, len}};
+    struct iovec iov[] = {{(void *)(uintptr_t)piece, sizeof *piece},
+                          {(void *)(uintptr_t)data, len}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
     ssize_t sent;
     do {
-        sent = sendmsg(WORKER_SOCKET, &message, MSG_NOSIGNAL);
+        sent = sendmsg(socket_fd, &message, MSG_NOSIGNAL | flags);
     } while (sent < 0 && errno == EINTR);
-    if (sent < 0) {
+    return sent >= 0;
+}
+
+void worker_send(enum wire_piece_kind kind, uint32_t number, uint64_t size, const void *data,
+                 size_t len)
+{
+    const struct wire_piece piece = {(uint32_t)kind, number, size};
+    if (!piece_send(WORKER_SOCKET, &piece, data, len, 0)) {
         _exit(1);
     }
 }
@@ -187,19 +194,15 @@ static enum wire_refusal serve(const struct wire_file *file, uint64_t *ret_size)
     }
 }
 
-static _Noreturn void worker_run(int socket_fd)
+static _Noreturn void worker_run(int socket_fd, const struct wire_file *file)
 {
-    static struct wire_file file;
     uint64_t size = 0;
     if (dup2(socket_fd, WORKER_SOCKET) != WORKER_SOCKET ||
-        syscall(SYS_close_range, WORKER_SOCKET + 1, ~0u, 0) != 0 ||
-        recv(WORKER_SOCKET, &file, sizeof file, 0) != (ssize_t)sizeof file ||
-        file.magic != WIRE_MAGIC) {
+        syscall(SYS_close_range, WORKER_SOCKET + 1, ~0u, 0) != 0) {
         _exit(1);
     }
-    file.path[sizeof file.path - 1] = '\0';
     worker_put_clean();
-    enum wire_refusal refusal = serve(&file, &size);
+    enum wire_refusal refusal = serve(file, &size);
     worker_send(WIRE_END, (uint32_t)refusal, size, NULL, 0);
     _exit(0);
 }
@@ -223,19 +226,11 @@ static void worker_end(struct init *init)
     }
 }
 
-void worker_start(struct init *init, int socket_fd)
+static void worker_start(struct init *init, int socket_fd, const struct wire_file *file)
 {
-    if (socket_fd < 0) {
-        return;
-    }
-    worker_end(init);
-    if (worker_known_files == NULL) {
-        worker_known_files = known_files_new();
-        worker_put_prepare();
-    }
     pid_t pid = fork();
     if (pid == 0) {
-        worker_run(socket_fd);
+        worker_run(socket_fd, file);
     }
     if (pid < 0) { /* the gateway sees the end of the socket */
         close(socket_fd);
@@ -244,6 +239,35 @@ void worker_start(struct init *init, int socket_fd)
     init->worker = pid;
     init->worker_socket = socket_fd;
     init->worker_until = now_ms() + WORKER_MS;
+}
+
+/* The gateway has sent it before the order. */
+static bool request_take(int socket_fd, struct wire_file *ret)
+{
+    ssize_t len = recv(socket_fd, ret, sizeof *ret, MSG_DONTWAIT);
+    ret->path[sizeof ret->path - 1] = '\0';
+    return len == (ssize_t)sizeof *ret && ret->magic == WIRE_MAGIC;
+}
+
+void file_serve(struct init *init, int socket_fd)
+{
+    static struct wire_file file;
+    if (socket_fd < 0) {
+        return;
+    }
+    worker_end(init);
+    if (worker_known_files == NULL) {
+        worker_known_files = known_files_new();
+        worker_put_prepare();
+    }
+    bool is_served = !request_take(socket_fd, &file) ||
+                     (file.kind == WIRE_CHANGED && !worker_put_is_unfinished() &&
+                      changes_at_once(worker_known_files, socket_fd));
+    if (is_served) {
+        close(socket_fd);
+    } else {
+        worker_start(init, socket_fd, &file);
+    }
 }
 
 bool worker_reap(struct init *init, pid_t pid)

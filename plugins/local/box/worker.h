@@ -1,6 +1,6 @@
 /* A worker's insides: it serves one request for a file, or for what has changed, and ends. It is forked by pid 1, so it
  * has the box's rights, namespaces and filter, and the box can do nothing to it but kill or stop it: it cannot be looked
- * into (not dumpable), and holds no descriptor but its socket. */
+ * into (not dumpable), and holds no descriptor but its socket. What has changed is mostly told by pid 1 itself. */
 #ifndef LOCAL_WORKER_H
 #define LOCAL_WORKER_H
 
@@ -14,7 +14,9 @@
 #define WORKER_SOCKET 3
 #define WORKER_HOME "/home/user"
 
-/* One packet. The gateway being gone ends the process. */
+/* One packet; false if the socket does not take it. */
+bool piece_send(int socket_fd, const struct wire_piece *, const void *data, size_t len, int flags);
+/* In a worker: one packet. The gateway being gone ends the process. */
 void worker_send(enum wire_piece_kind, uint32_t number, uint64_t size, const void *data,
                  size_t len);
 /* Why errno refuses something. */
@@ -30,6 +32,8 @@ enum wire_refusal worker_put(const char *path, uint64_t size);
 void worker_put_prepare(void);
 /* Removes what a worker has left that was killed while it wrote. */
 void worker_put_clean(void);
+/* Whether there may be something to remove. */
+bool worker_put_is_unfinished(void);
 
 /* worker_changes.c: what was there when one last looked, in memory that all workers of a box share. */
 struct known_files;
@@ -38,6 +42,8 @@ struct known_files *known_files_new(void); /* NULL: there is no memory */
 void known_files_add(struct known_files *, const char *path, const struct stat *);
 /* Sends an entry for each file that is new or changed. Returns how many more there are. */
 uint64_t worker_changes(struct known_files *);
+/* In pid 1: the whole answer, where it takes little time. False if it takes a worker: nothing has been sent then. */
+bool changes_at_once(struct known_files *, int socket_fd);
 
 /* Of the box; made by pid 1 before the first worker. */
 extern struct known_files *worker_known_files;

@@ -1,6 +1,10 @@
 /* Which files below the home are new or changed: a walk, compared with what the walk before has seen. Time of change, size
  * and inode tell; links, hidden files and what Python compiles are passed over. All is bounded: a box with more than that
- * has changes that are not told. */
+ * has changes that are not told.
+ *
+ * Pid 1 walks itself where there is little to see, since to make a process, and to reap it, takes many times as long as
+ * that. It has the same rights as a worker. What it does is bounded by the number of entries, and it never waits for the
+ * gateway; for anything more there is a worker, which begins anew. */
 #include "worker.h"
 
 #include "box.h"
@@ -11,12 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define KNOWN_MAX 4096  /* files that are remembered */
 #define VISITS_MAX 8192 /* entries of one walk */
 #define DEPTH_MAX 8
 #define WALK_MS 200
+/* Of a walk of pid 1: what takes it less than a millisecond, on a busy machine longer. */
+#define AT_ONCE_VISITS 512
+#define AT_ONCE_MS 20
+#define AT_ONCE_CHANGES 16 /* these fit into an empty socket */
 #define BELOW_HOME_BYTES (DEPTH_MAX * 256)
 
 struct known {
@@ -42,7 +51,7 @@ struct walk {
     struct change changes[WIRE_CHANGES_MAX];
     size_t changes_count;
     uint64_t changes_left; /* more than that */
-    size_t visits;
+    size_t visits, visits_max;
     int64_t until;
     char path[BELOW_HOME_BYTES]; /* below the home */
 };
@@ -149,7 +158,7 @@ static void walk_folder(struct walk *walk, int fd, size_t path_len, int depth)
         return;
     }
     const struct dirent *entry;
-    while ((entry = readdir(folder)) != NULL && walk->visits < VISITS_MAX &&
+    while ((entry = readdir(folder)) != NULL && walk->visits < walk->visits_max &&
            now_ms() < walk->until) {
         walk->visits++;
         if (!is_passed_over(entry->d_name)) {
@@ -177,26 +186,74 @@ static int change_by_path(const void *a, const void *b)
     return strcmp(((const struct change *)a)->path, ((const struct change *)b)->path);
 }
 
-uint64_t worker_changes(struct known_files *known)
+/* False if the home cannot be read. */
+static bool walk_home(struct walk *walk, const struct known_files *known, size_t visits_max,
+                      int64_t ms)
 {
-    static struct walk walk;
     int fd = known == NULL ? -1 : worker_open(AT_FDCWD, WORKER_HOME, O_RDONLY | O_DIRECTORY);
     if (fd < 0) {
+        return false;
+    }
+    walk->before = known;
+    walk->now.count = walk->changes_count = walk->visits = 0;
+    walk->changes_left = 0;
+    walk->visits_max = visits_max;
+    walk->until = now_ms() + ms;
+    walk_folder(walk, fd, 0, 1);
+    qsort(walk->now.files, walk->now.count, sizeof walk->now.files[0], by_path);
+    qsort(walk->changes, walk->changes_count, sizeof walk->changes[0], change_by_path);
+    return true;
+}
+
+static bool is_cut(const struct walk *walk)
+{
+    return walk->visits == walk->visits_max || now_ms() >= walk->until;
+}
+
+static void remember(struct known_files *known, const struct walk *walk)
+{
+    memcpy(known->files, walk->now.files, walk->now.count * sizeof walk->now.files[0]);
+    known->count = walk->now.count;
+}
+
+static bool change_send(int socket_fd, const struct change *change, int flags)
+{
+    const struct wire_piece piece = {WIRE_ENTRY, WIRE_ENTRY_FILE, change->size};
+    return piece_send(socket_fd, &piece, change->path, strlen(change->path), flags);
+}
+
+static struct walk walk; /* too much for a stack */
+
+uint64_t worker_changes(struct known_files *known)
+{
+    if (!walk_home(&walk, known, VISITS_MAX, WALK_MS)) {
         return 0;
     }
-    walk.before = known;
-    walk.until = now_ms() + WALK_MS;
-    walk_folder(&walk, fd, 0, 1);
-    qsort(walk.now.files, walk.now.count, sizeof walk.now.files[0], by_path);
-    if (walk.visits == VISITS_MAX || now_ms() >= walk.until) {
+    if (is_cut(&walk)) {
         keep_unseen(&walk);
     }
-    memcpy(known->files, walk.now.files, walk.now.count * sizeof walk.now.files[0]);
-    known->count = walk.now.count;
-    qsort(walk.changes, walk.changes_count, sizeof walk.changes[0], change_by_path);
+    remember(known, &walk);
     for (size_t i = 0; i < walk.changes_count; i++) {
-        const struct change *change = &walk.changes[i];
-        worker_send(WIRE_ENTRY, WIRE_ENTRY_FILE, change->size, change->path, strlen(change->path));
+        if (!change_send(WORKER_SOCKET, &walk.changes[i], 0)) {
+            _exit(1);
+        }
     }
     return walk.changes_left;
+}
+
+bool changes_at_once(struct known_files *known, int socket_fd)
+{
+    if (!walk_home(&walk, known, AT_ONCE_VISITS, AT_ONCE_MS) || is_cut(&walk) ||
+        walk.changes_count > AT_ONCE_CHANGES) {
+        return false;
+    }
+    bool sent = true;
+    remember(known, &walk);
+    for (size_t i = 0; i < walk.changes_count && sent; i++) {
+        sent = change_send(socket_fd, &walk.changes[i], MSG_DONTWAIT);
+    }
+    const struct wire_piece end = {WIRE_END, WIRE_DONE, 0};
+    /* A gateway that has left, or lacks memory, is told nothing. */
+    (void)(sent && piece_send(socket_fd, &end, NULL, 0, MSG_DONTWAIT));
+    return true;
 }

@@ -39,9 +39,14 @@ static void unfinished_note(const char *name)
     }
 }
 
+bool worker_put_is_unfinished(void)
+{
+    return unfinished != NULL && unfinished[0] != '\0';
+}
+
 void worker_put_clean(void)
 {
-    if (unfinished != NULL && unfinished[0] != '\0') {
+    if (worker_put_is_unfinished()) {
         (void)unlink(unfinished); /* it may be in its place already */
         unfinished_note("");
     }

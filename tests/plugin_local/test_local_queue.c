@@ -1,0 +1,89 @@
+/* Asking for boxes where others ask too: how long one waits, for whom none is made any more, and what is said of a broker that
+ * does not answer. The broker is stopped from outside, so that what is asked for lies in its queue. */
+#include "fixture.h"
+
+#include "loop/loop.h"
+#include "patience.h"
+
+#include <signal.h>
+
+#define SENT_MS 20 /* for an ask to be on its way */
+
+/* ---- patience ---- */
+
+static void patience_ends_with_a_silence_of_the_broker(void)
+{
+    bool silent = false;
+    struct patience patience = patience_begin(7, 1000);
+    CU_ASSERT_EQUAL(patience_look(&patience, 7, 1000, &silent), PATIENCE_SILENCE_MS);
+    CU_ASSERT_EQUAL(patience_look(&patience, 7, 1000 + PATIENCE_SILENCE_MS - 1, &silent), 1);
+    CU_ASSERT_EQUAL(patience_look(&patience, 7, 1000 + PATIENCE_SILENCE_MS, &silent), 0);
+    CU_ASSERT_TRUE(silent);
+}
+
+static void answers_to_others_prolong_patience_up_to_its_end(void)
+{
+    bool silent = true;
+    int64_t now = 5, begun = now;
+    struct patience patience = patience_begin(0, now);
+    for (uint64_t answers = 1; now < begun + PATIENCE_MOST_MS; answers++) {
+        int64_t ms = patience_look(&patience, answers, now, &silent);
+        CU_ASSERT_TRUE_FATAL(ms > 0);
+        CU_ASSERT_TRUE(ms <= PATIENCE_SILENCE_MS && now + ms <= begun + PATIENCE_MOST_MS);
+        now += ms;
+    }
+    CU_ASSERT_EQUAL(now, begun + PATIENCE_MOST_MS);
+    CU_ASSERT_EQUAL(patience_look(&patience, 1000, now, &silent), 0);
+    CU_ASSERT_FALSE(silent);
+}
+
+/* ---- a broker with much to do ---- */
+
+static void left_body(void)
+{
+    pid_t broker = (pid_t)host_broker_pid();
+    CU_ASSERT_EQUAL(kill(broker, SIGSTOP), 0);
+    for (int i = 0; i < 5; i++) {
+        host_create_abandon(SENT_MS);
+    }
+    CU_ASSERT_EQUAL(kill(broker, SIGCONT), 0);
+    /* The only place would be taken by the first of them. */
+    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
+    EXPECT_TEXT(e.message, "");
+    EXPECT_RUN("print(6 * 7)", "[out]42\n");
+    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+}
+
+static void who_has_left_gets_no_box(void)
+{
+    without_box(&(struct host_options){.boxes = 1}, left_body);
+}
+
+static void silent_body(void)
+{
+    pid_t broker = (pid_t)host_broker_pid();
+    CU_ASSERT_EQUAL(kill(broker, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(host_create(600000, box, &e), SG_E_UNAVAILABLE);
+    EXPECT_TEXT(e.message, "local (box): the broker gave no answer to anybody within 10s");
+    CU_ASSERT_EQUAL(kill(broker, SIGCONT), 0);
+    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
+    EXPECT_RUN("print(6 * 7)", "[out]42\n");
+    CU_ASSERT_EQUAL(host_destroy(box, &e), 0);
+}
+
+static void a_broker_that_answers_nobody_is_told(void)
+{
+    without_box(NULL, silent_body);
+}
+
+static const struct test tests[] = {
+    TEST(patience_ends_with_a_silence_of_the_broker),
+    TEST(answers_to_others_prolong_patience_up_to_its_end),
+    TEST(who_has_left_gets_no_box),
+    TEST(a_broker_that_answers_nobody_is_told),
+};
+
+int main(int argc, char **argv)
+{
+    return run_tests("local_queue", tests, COUNT_OF(tests), argc, argv);
+}
