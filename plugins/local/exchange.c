@@ -23,11 +23,22 @@ void exchange_release(struct local *local, struct box *box)
     pthread_mutex_unlock(&local->lock);
 }
 
-void exchange_answer_sync(const struct box *box)
+static void send_head(const struct box *box, enum frame_kind kind)
 {
     uint8_t head[FRAME_HEAD_BYTES];
-    frame_head(head, FRAME_SYNC, false, box->nonce);
+    frame_head(head, kind, false, box->nonce);
     (void)send(box->control, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void exchange_answer_sync(const struct box *box)
+{
+    send_head(box, FRAME_SYNC);
+}
+
+void exchange_interrupt(const struct box *box)
+{
+    send_head(box, FRAME_INTERRUPT); /* first: when the signal comes it must be there */
+    (void)box_interrupt(box);
 }
 
 /* ---- what came before ---- */
@@ -164,6 +175,6 @@ void exchange_end(struct box *box, bool was_killed)
     if (!box->unfinished) {
         (void)box_order(box, WIRE_IDLE, 0);
     } else if (!was_killed) {
-        (void)box_interrupt(box); /* and not frozen: it is to come to its end */
+        exchange_interrupt(box); /* and not frozen: it is to come to its end */
     }
 }

@@ -33,6 +33,8 @@ int exchange_send(const struct exchange *, enum frame_kind, const char *data, si
                   struct sg_error *err);
 /* The interpreter's side waits for this before it sends more. A box that does not read its answers does not get them. */
 void exchange_answer_sync(const struct box *);
+/* What is unfinished is to end; it may not have begun. Which it is the signal alone would not say. */
+void exchange_interrupt(const struct box *);
 /* Interrupts what is unfinished (unless it was killed): it must not go on for nobody. */
 void exchange_end(struct box *, bool was_killed);
 

@@ -6,6 +6,7 @@
  *   to the box     R  a cell's code; FLAG_MORE: it goes on in the next packet
  *                  B, J  a shell command, JavaScript, likewise
  *                  S  the pipes have been read as far as asked
+ *                  I  the cell is interrupted; for one that has not begun, which a signal would not find. A signal follows
  *   from the box   H  hello: the version of Python; before any cell, the nonce counts not
  *                  O, E  standard output, standard error: any bytes
  *                  M  part of a shown value: NAME LENGTH (1) MIME NAME, then bytes of that form; FLAG_MORE: goes on
@@ -36,6 +37,7 @@ enum frame_kind {
     FRAME_RUN = 'R',
     FRAME_COMMAND = 'B',
     FRAME_SCRIPT = 'J',
+    FRAME_INTERRUPT = 'I',
     FRAME_HELLO = 'H',
     FRAME_STDOUT = 'O',
     FRAME_STDERR = 'E',

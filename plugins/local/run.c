@@ -58,7 +58,7 @@ static void tell_to_stop(struct run *run, enum stop_reason why)
     }
     run->why = why;
     run->kill_at = local_now_ms() + GRACE_MS;
-    (void)box_interrupt(run->box); /* what does not react is killed */
+    exchange_interrupt(run->box); /* what does not react is killed */
 }
 
 static void stop_by_force(struct run *run)

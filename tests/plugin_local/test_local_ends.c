@@ -361,6 +361,28 @@ static void interrupting_ends_the_run_and_keeps_the_box_if_it_can(void)
     with_box(interrupt_body);
 }
 
+/* Whose time is over before the interpreter has even taken it: that does not cost the session. */
+static void early_body(void)
+{
+    static const char *const runs[][2] = {{"python", "while True: pass"},
+                                          {"bash", "while :; do :; done"}};
+    EXPECT_RUN("kept = 5", "");
+    host_exec(box, "bash", "kept=6", 6, DEFAULT_TIMEOUT_MS, &o);
+    for (int round = 0; round < 40; round++) {
+        const char *const *run = runs[round % 2];
+        host_exec(box, run[0], run[1], strlen(run[1]), 1, &o);
+        CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    }
+    EXPECT_RUN("print(kept)", "[out]5\n");
+    host_exec(box, "bash", "echo $kept", 10, DEFAULT_TIMEOUT_MS, &o);
+    EXPECT_TEXT(o.out.data, "6\n");
+}
+
+static void an_interrupt_that_comes_before_its_run_has_begun_is_not_lost(void)
+{
+    with_box(early_body);
+}
+
 /* Code that ends by itself about when it is interrupted. */
 static void edge_body(void)
 {
@@ -546,6 +568,7 @@ static const struct test tests[] = {
     TEST(a_flood_of_output_is_dropped_and_stopped),
     TEST(interrupting_ends_the_run_and_keeps_the_box_if_it_can),
     TEST(an_interrupt_belongs_to_its_run_or_to_none),
+    TEST(an_interrupt_that_comes_before_its_run_has_begun_is_not_lost),
     TEST(destroying_ends_a_run_at_once),
     TEST(what_a_left_run_started_is_stopped_before_the_next),
     TEST(what_a_cell_left_running_does_not_stop_later_ones),

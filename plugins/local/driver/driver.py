@@ -176,6 +176,18 @@ class Control:
             return
         raise KeyboardInterrupt
 
+    def run_begins(self):
+        """From here on a signal means this run. One that came before is lost, but not the packet that came before it."""
+        self.running = True
+        poll = _poll()
+        poll.register(self.fd, select.POLLIN)
+        while poll.poll(0):
+            packet = self.receive()
+            if not packet:
+                _exit(0)  # the gateway is gone
+            if packet == b"I\0" + self.nonce:
+                raise KeyboardInterrupt
+
     def is_idle(self):
         """No packet comes for a moment."""
         poll = _poll()
@@ -439,7 +451,7 @@ class Driver:
         self.begin(nonce)
         try:
             self.reset()
-            self.control.running = True
+            self.control.run_begins()
             status = self.commands.run(command)
             self.answer(*((b"Q", bytes((NO_SHELL,))) if status is None else (b"C", bytes((status,)))))
         except (KeyboardInterrupt, MemoryError):
@@ -449,7 +461,7 @@ class Driver:
         self.begin(nonce)
         try:
             self.reset()
-            self.control.running = True
+            self.control.run_begins()
             if self.scripts.run(code):
                 self.finish(b"\0")
             else:
@@ -464,7 +476,7 @@ class Driver:
         try:
             try:
                 self.reset()
-                self.control.running = True
+                self.control.run_begins()
                 name = f"<cell-{self.count}>"
                 self.with_reserve(self.lines.add, name, code)
                 self.run_cell(code, name)

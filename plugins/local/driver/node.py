@@ -17,6 +17,7 @@ class Node(Shell):
     """A node that runs."""
 
     told = (b"out", b"err", b"text", b"error")
+    has_low_numbers = True  # node hands none below 16 down to its children
 
     def token_new(self):
         """A pipe with a byte in it while a signal would break off the cell: whoever reads it decides whether one is sent, this
@@ -46,6 +47,9 @@ class Node(Shell):
                 kill_quietly(self.pid, _signal.SIGINT)
         except OSError:
             pass  # it does not, or not yet
+
+    def has_settled(self):
+        return True  # a signal that was sent has been waited for
 
     def tell(self, kind, count, data):
         import binascii

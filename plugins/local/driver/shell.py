@@ -13,6 +13,7 @@ CANNOT_RUN = 126
 START_MS = 10000
 LOOK_MS = 200  # between two looks at whether the watcher lives
 ROUND_MS = 5
+INSIST_S = 0.05
 GENTLY_S = 0.05  # then what the command has started is killed
 SHELL_S = 0.45  # then the shell too
 PATIENCE_S = 0.75  # less than the gateway's
@@ -24,23 +25,21 @@ STARTER = """umask 022
 printf 'watcher 0 %d\\n' $! >&@SOCKET@
 """
 
-# The signal breaks off what runs, up to the loop; out of a function there is no way but to end. Each signal is answered, with the
-# number of the command that it has met the end of: so none is left over for the next one.
+# The signal breaks off what runs, up to the loop; out of a function there is no way but to end.
 BREAKING = (
-    "trap 'if [ -n \"$_sg_runs\" ]; then [ -z \"${FUNCNAME-}\" ] || kill -9 $$; _sg_met=1; break 1000; "
-    "else printf \"broken %d 130\\n\" \"$_sg_done\" >&@SOCKET@; fi' @SIGNAL@; "
+    "trap '[ -z \"$_sg_runs\" ] || { [ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000 2>/dev/null; }' @SIGNAL@; "
 )
-BEGIN = "_sg_loop=$1 _sg_line=$2 _sg_runs= _sg_met= _sg_done=0; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
+BEGIN = "_sg_loop=$1 _sg_line=$2 _sg_runs=; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
 
 # Number of the command, number of its lines, the lines. Jobs that have died since are told to nobody. What breaks off a
-# command breaks off the loop, and a new one begins.
+# command breaks off the loop, and a new one begins; or only the `for`, since bash counts a loop of the command too few
+# where the signal comes as that is entered.
 LOOP = (
     'while { IFS= read -r _sg_id <&@SOCKET@ && IFS= read -r _sg_n <&@SOCKET@; } 2>/dev/null; do '
     '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
-    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; eval "$_sg_c" @SOCKET@<&-; '
-    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_done=$_sg_id _sg_runs=; } 2>/dev/null; done; "
-    '{ [ -z "$_sg_runs" ] || { _sg_done=$_sg_id _sg_runs=; [ -z "$_sg_met" ] && _sg_end=done || _sg_end=broken; _sg_met=; '
-    'printf \'%s %s 130\\n\' "$_sg_end" "$_sg_id" >&@SOCKET@; eval "$_sg_loop"; }; }'
+    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; for _sg_i in 1; do eval "$_sg_c" @SOCKET@<&-; done; '
+    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_runs=; } 2>/dev/null; done; "
+    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&@SOCKET@; _sg_runs=; eval "$_sg_loop"; }; }'
 )
 
 
@@ -82,7 +81,8 @@ class Shell:
     """A shell that runs."""
 
     told = ()  # kinds of lines beside those of all
-    ends = b"done"  # what says that the command has ended; once it is interrupted, only that the signal has been met
+    has_low_numbers = False  # of descriptors; high ones are in nobody's way
+    is_settling = False  # an empty command runs, which takes what signals come late
 
     def __init__(self, environment, control):
         """FileNotFoundError if there is none."""
@@ -110,7 +110,7 @@ class Shell:
         for path in SHELLS:
             is_bash = path.endswith("bash")
             # Other shells know numbers of one digit only.
-            socket, copy, token = (60, 62, 61) if is_bash else (9, 8, 7)
+            socket, copy, token = (60, 62, 61) if is_bash and not self.has_low_numbers else (9, 8, 7)
             texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy)).replace("@TOKEN@", _str(token))
                      for text in (STARTER, *self.texts(is_bash))]
             files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
@@ -180,19 +180,19 @@ class Shell:
         raise ShellGone(CANNOT_RUN)
 
     def begin(self, command):
+        """Whole, or not at all: half of a command would never be answered."""
+        self.control.hold()
         self.count += 1
-        self.ends = b"done"
         lines = command.count(b"\n") + 1
         try:
             self.socket.sendall(b"%d\n%d\n%s\n" % (self.count, lines, command), self.flags)
         except OSError:
             pass  # its end is about to be told
+        self.control.release()
 
     def status(self, wait_ms):
         kind, count, number = self.word(wait_ms) or (None, 0, 0)
-        if kind == self.ends == b"broken" and count != self.count:
-            self.interrupt()  # it had not begun
-        return number & 255 if kind == self.ends and count == self.count else None
+        return number & 255 if kind == b"done" and count == self.count else None
 
     def wait(self):
         while True:
@@ -214,11 +214,26 @@ class Shell:
             return False
 
     def interrupt(self):
-        self.ends = b"broken"
-        kill_quietly(self.pid, self.signal)
+        """What is waited for from here on is an empty command: its own may not have begun, or have ended already."""
+        self.is_settling = False
+        self.insist_at = 0
+        self.begin(b":")
 
     def insist(self):
-        """Again and again until the end, where once may not be enough."""
+        """The first signal may come before the command has begun."""
+        from time import monotonic as now
+
+        if not self.is_settling and now() >= self.insist_at:
+            self.insist_at = now() + INSIST_S
+            kill_quietly(self.pid, self.signal)
+
+    def has_settled(self):
+        """All signals have been sent, but the shell may have yet to see the last: another empty command comes behind it."""
+        if not self.is_settling:
+            self.is_settling = True
+            self.begin(b":")
+            return False
+        return True
 
     def end(self):
         for pid in self.numbers():
@@ -287,7 +302,7 @@ class Lasting:
             try:
                 if not done:
                     shell.insist()
-                    done = shell.status(0) is not None
+                    done = shell.status(0) is not None and shell.has_settled()
                 if not done and now() > begun + SHELL_S:
                     raise ShellGone
             except ShellGone:
