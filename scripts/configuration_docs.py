@@ -28,7 +28,7 @@ This page is made from the program's own tables by `scripts/configuration_docs.p
 - `"${NAME}"` anywhere in a text reads the environment, and so does a whole value `os.environ/NAME`; `$${` is a literal `${`.
   A variable that is not set is an error. Secrets are never printed.
 - Relative paths are relative to the file.
-- SIGHUP reads keys (`auth.keys`, `auth.keys_file`) and `upstreams` again; everything else needs a new process.
+- SIGHUP reads keys (`auth.keys`, `auth.keys_file`), `upstreams` and `models` again; everything else needs a new process.
 
 | section | what it is for |
 | --- | --- |
@@ -60,7 +60,7 @@ def table(options):
 def core(binary):
     listed, pages = [], []
     for section in described.core(binary):
-        listed.append(f"| [`{section.name}`](#{section.name}) | {cell(section.prose)} |")
+        listed.append(f"| [`{section.name}`](#{section.name.replace('.', '')}) | {cell(section.prose)} |")
         pages.append(f"\n## {section.name}\n\n{section.prose}\n\n{table(section.options)}")
     return "\n".join(listed) + "\n" + "".join(pages)
 

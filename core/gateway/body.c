@@ -173,6 +173,16 @@ int body_replace(struct request *r, struct buf *text_take, struct sg_error *err)
     return rc;
 }
 
+void body_restore(struct request *r, const struct json_text *beginning)
+{
+    static const enum body_storage later[] = {BODY_CUT, BODY_HOOKED};
+    for (size_t i = 0; i < COUNT_OF(later); i++) {
+        account_give(&r->account, r->body_storage[later[i]].len);
+        buf_clear(&r->body_storage[later[i]]);
+    }
+    r->body = *beginning;
+}
+
 int body_cut_control_keys(struct request *r, bool intercepted, struct sg_error *err)
 {
     if (!r->is_json) {

@@ -65,6 +65,9 @@ static int count_translated(struct request *r, struct sg_error *err)
     struct upstream_call call;
     int64_t count = 0;
     int rc = count_ask(r, &call, &count, err);
+    if (rc != 0) {
+        (void)fallback_begin(&call, err); /* request.c goes on with it */
+    }
     upstream_call_end(&call);
     return rc != 0 ? rc
                    : answer_json(r, 200,

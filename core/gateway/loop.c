@@ -26,6 +26,7 @@ struct turns { /* where the loop stands */
 
 struct failure {      /* what may be done about a try that failed */
     bool is_silent;   /* nothing of it has gone to the client: it can be made again */
+    bool goes_on;     /* … and another upstream shall be tried */
     int64_t delay_ms; /* … after so long; -1: that would not help */
 };
 
@@ -153,6 +154,7 @@ static int turn_try(struct request *r, struct turns *turns, struct surface_turn 
     }
     if (rc != 0) {
         ret_failure->is_silent = turns->written == written && turns->out.len == 0;
+        ret_failure->goes_on = ret_failure->is_silent && fallback_begin(&call, err);
         ret_failure->delay_ms = ret_failure->is_silent ? retry_delay(&call, err) : -1;
     }
     upstream_call_end(&call);
@@ -203,6 +205,9 @@ static int turn_serve(struct request *r, struct turns *turns, struct surface_tur
             turn_log(r, ret, began_ms);
             r->may_begin_stream = turns->surface->wants_stream(r->talk);
             return 0;
+        }
+        if (failure.goes_on) {
+            return rc;
         }
         if (failure.is_silent && !is_cut && results_cut(r, turns, err)) {
             is_cut = true;
@@ -316,6 +321,7 @@ static int answer_finish(struct request *r, struct turns *turns, bool has_text,
     if (!turns->surface->wants_stream(r->talk)) {
         return answer_json(r, 200, buf_str(&turns->out), err);
     }
+    limits_leave(r);
     rc = write_out(r, turns, err);
     return rc == 0 ? http_answer_end(r->exchange, err) : rc;
 }
@@ -385,6 +391,7 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
             buf_reset(&turns->out);
         } /* else it holds what the surface has told before the failure */
         turns->surface->fail(r->talk, err, &turns->out);
+        limits_leave(r);
         if (http_answer_write(r->exchange, buf_str(&turns->out), &ignored) == 0) {
             (void)http_answer_end(r->exchange, &ignored); /* the client may have gone */
         }
@@ -412,6 +419,7 @@ int loop_serve(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
+    past_note(r);
     turns.calls_max =
         turns.surface->calls_max == NULL ? SIZE_MAX : turns.surface->calls_max(r->talk);
     r->spoke_ms = clock_ms();
@@ -423,7 +431,9 @@ int loop_serve(struct request *r, struct sg_error *err)
             bool waits = r->has_resumed && !request_has_run(r) && rc != SG_E_CANCELLED;
             lease_park(r->lease, waits ? LIMIT_PARK_MS : 0);
         }
-        loop_fail(r, &turns, err);
+        if (r->next_candidate == NULL) {
+            loop_fail(r, &turns, err);
+        }
         rc = err->code;
     }
     buf_clear(&turns.out);

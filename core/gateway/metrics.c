@@ -56,10 +56,14 @@ const struct metric_family metric_families[FAMILY_COUNT] = {
     [LIMITED] = {"sandgate_limited_total",
                  "Requests and runs of tools that were refused by a limit of a key or a user.",
                  false, DIM_LIMIT, DIM_LEVEL},
+    [FALLBACKS] = {"sandgate_upstream_fallbacks_total",
+                   "Requests that have left an upstream for another, since it failed.", false,
+                   DIM_UPSTREAM, DIM_NONE},
 };
 
 static const char *const route_words[METRIC_ROUTE_COUNT] = {
-    "chat", "responses", "messages", "relay", "models", "sessions", "health", "metrics", "none"};
+    "chat",     "responses", "messages", "relay", "models",
+    "sessions", "health",    "metrics",  "admin", "none"};
 static const char *const status_words[] = {"2xx", "3xx", "4xx", "5xx", "gone"};
 static const char *const fault_words[METRIC_FAULT_COUNT] = {
     "unreachable", "timeout", "limited", "refused", "client_error", "server_error", "broken"};
@@ -250,6 +254,13 @@ void metrics_upstream_fault(struct metrics *m, const struct upstream *upstream,
 {
     if (m != NULL) {
         count(m, UPSTREAM_ERRORS, upstream_place(upstream), fault, 1);
+    }
+}
+
+void metrics_upstream_fallback(struct metrics *m, const struct upstream *upstream)
+{
+    if (m != NULL) {
+        count(m, FALLBACKS, upstream_place(upstream), 0, 1);
     }
 }
 

@@ -45,6 +45,7 @@ enum family {
     SEARCH_SECONDS,
     SEARCH_HITS,
     LIMITED,
+    FALLBACKS,
     FAMILY_COUNT
 };
 

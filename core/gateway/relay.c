@@ -1,6 +1,7 @@
 /* The relay: a request in which no interceptor takes part goes up as it came (less control keys), and its answer comes
  * back byte for byte, streams as they happen. */
 #include "gateway/relayed_ids.h"
+#include "gateway/relayed_usage.h"
 #include "gateway/upstream.h"
 
 #include "base/check.h"
@@ -112,11 +113,17 @@ static int relay_head(struct request *r, const struct upstream_call *call, struc
             call->is_stream ? STR("text/event-stream; charset=utf-8") : STR("application/json");
         fields[count++] = (struct http_answer_field){STR("content-type"), type};
     }
-    int rc = http_answer_begin(r->exchange, call->status, fields, count, length_down(call), err);
+    int rc = http_answer_begin(r->exchange, call->status, fields, count,
+                               call->is_renamed ? -1 : length_down(call), err);
     return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
 }
 
-static int relay_pieces(struct request *r, struct upstream_call *call, struct relayed_ids *ids,
+struct beside { /* what is read of an answer on its way */
+    struct relayed_ids ids;
+    struct relayed_usage usage;
+};
+
+static int relay_pieces(struct request *r, struct upstream_call *call, struct beside *beside,
                         struct sg_error *err)
 {
     for (;;) {
@@ -127,10 +134,12 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct re
             return rc;
         }
         if (piece.len == 0) {
-            relayed_ids_end(ids); /* before the client can come back with them */
+            relayed_ids_end(&beside->ids); /* before the client can come back with them */
+            limits_leave(r);
             return http_answer_end(r->exchange, err);
         }
-        relayed_ids_feed(ids, piece);
+        relayed_ids_feed(&beside->ids, piece);
+        relayed_usage_feed(&beside->usage, piece);
         rc = http_answer_write(r->exchange, piece, err);
         if (rc != 0) {
             return rc;
@@ -140,10 +149,12 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct re
 
 static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)
 {
-    struct relayed_ids ids;
-    relayed_ids_begin(&ids, call);
-    int rc = relay_pieces(r, call, &ids, err);
-    relayed_ids_end(&ids);
+    struct beside beside;
+    relayed_ids_begin(&beside.ids, call);
+    relayed_usage_begin(&beside.usage, call);
+    int rc = relay_pieces(r, call, &beside, err);
+    relayed_ids_end(&beside.ids);
+    relayed_usage_end(&beside.usage, r);
     return rc;
 }
 
@@ -155,6 +166,10 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
         int rc = upstream_call_begin(r, r->body.raw, false, call, err);
         if (rc == 0) {
             rc = upstream_call_head(call, err);
+        }
+        if (rc == 0 ? status_is_the_upstreams(r, call->status) && fallback_begin(call, err)
+                    : fallback_begin(call, err)) {
+            return rc;
         }
         int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
         if (delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
@@ -174,14 +189,17 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
 static int relay_check(struct request *r, struct upstream_call *call, struct buf *ret_held,
                        struct sg_error *err)
 {
+    if (r->next_candidate != NULL) {
+        return upstream_call_failed(call, err);
+    }
     if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
         return upstream_call_failed(call, err);
     }
     bool has_secret = r->upstream->api_key != NULL || r->upstream->headers_count > 0;
-    if (!has_secret || call->status < 400) {
+    if ((!has_secret && !call->is_renamed) || call->status < 400) {
         return 0;
     }
-    if (call->status == 401 && !r->upstream->passthrough) {
+    if (has_secret && call->status == 401 && !r->upstream->passthrough) {
         return upstream_call_failed(call, err);
     }
     struct str piece;
@@ -192,6 +210,7 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
     if (rc == 0 && ret_held->overflow) {
         return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
     }
+    renamed_words(r, ret_held);
     if (rc == 0 && upstream_secret_in(r->upstream, buf_str(ret_held))) {
         rc = upstream_credentials_shown(call, err);
     }
@@ -212,6 +231,9 @@ int relay_serve(struct request *r, struct sg_error *err)
     if (rc == 0 && !call.is_stream && held.len == 0) {
         rc = upstream_call_hold(&call,
                                 err); /* as long as nothing was sent, a failure has a status */
+        if (rc != 0) {
+            (void)fallback_begin(&call, err); /* request.c goes on with it */
+        }
     }
     if (rc == 0) {
         rc = relay_head(r, &call, err);

@@ -3,6 +3,7 @@
  * looked at: a client can have its metadata repeated in an answer. */
 #include "gateway/relayed_ids.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "session/records.h"
@@ -130,11 +131,16 @@ void relayed_ids_end(struct relayed_ids *ids)
     buf_clear(&ids->json);
 }
 
-bool relayed_id_is_own(struct request *r, struct str id)
+struct str relayed_id_origin(struct request *r, struct str id)
 {
     struct record *record = records_find(r->gateway->relayed, r->identity, id, clock_ms());
-    bool is_own =
-        record != NULL && r->upstream != NULL && str_is(record_data(record), r->upstream->name);
+    struct str name = record != NULL ? record_data(record) : (struct str){0};
+    name.data = name.len > 0 ? check_alloc(arena_copy(r->arena, name)) : NULL; /* a name is small */
     record_unref(record);
-    return is_own;
+    return name;
+}
+
+bool relayed_id_is_own(struct request *r, struct str id)
+{
+    return r->upstream != NULL && str_is(relayed_id_origin(r, id), r->upstream->name);
 }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "gateway/changes.h"
+#include "gateway/named_model.h"
 #include "loop/loop.h"
 
 #include <stdio.h>
@@ -130,59 +131,102 @@ static void keys_compare(const struct key_set *before, const struct key_set *now
     }
 }
 
-static const struct upstream *upstream_named(const struct settings *settings, const char *name)
+/* An entry of a list of the file, which is the same where its name is. */
+struct named {
+    const char *name;
+    const struct conf_node *entry;
+    const struct fetch_way *way; /* what was read of files that it names; NULL: nothing */
+};
+
+struct named_list {
+    struct named (*at)(const struct settings *, size_t index);
+    size_t count;
+    const struct settings *settings;
+};
+
+static struct named upstream_at(const struct settings *settings, size_t index)
 {
-    for (size_t i = 0; i < settings->upstreams_count; i++) {
-        if (strcmp(settings->upstreams[i].name, name) == 0) {
-            return &settings->upstreams[i];
-        }
-    }
-    return NULL;
+    const struct upstream *upstream = &settings->upstreams[index];
+    return (struct named){upstream->name, upstream->entry, upstream->way};
 }
 
-static bool upstreams_alike(const struct upstream *a, const struct upstream *b)
+static struct named model_at(const struct settings *settings, size_t index)
+{
+    return (struct named){settings->models[index].name, settings->models[index].entry, NULL};
+}
+
+/* Without an entry: it is not there. */
+static struct named find_named(const struct named_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct named one = list->at(list->settings, i);
+        if (strcmp(one.name, name) == 0) {
+            return one;
+        }
+    }
+    return (struct named){0};
+}
+
+static bool named_alike(const struct named *a, const struct named *b)
 {
     struct changes changes = {0};
-    changes_find_in("", a->entry, b->entry, &changes);
-    return changes.count == 0 && /* nor in the files that it names: */
-           fetch_way_id(a->way) == fetch_way_id(b->way);
+    changes_find_in("entry", a->entry, b->entry, &changes);
+    return changes.count == 0 && fetch_way_id(a->way) == fetch_way_id(b->way);
 }
 
-/* Upstreams are the same where their name is. */
-static void upstreams_compare(const struct settings *before, const struct settings *now,
-                              struct differences *ret)
+static struct differences lists_compare(const struct named_list *before,
+                                        const struct named_list *now)
 {
-    for (size_t i = 0; i < now->upstreams_count; i++) {
-        const struct upstream *upstream = &now->upstreams[i];
-        const struct upstream *old = upstream_named(before, upstream->name);
-        if (old == NULL) {
-            names_add(&ret->added, upstream->name);
-        } else if (!upstreams_alike(old, upstream)) {
-            names_add(&ret->changed, upstream->name);
+    struct differences ret = {0};
+    for (size_t i = 0; i < now->count; i++) {
+        struct named one = now->at(now->settings, i);
+        struct named old = find_named(before, one.name);
+        if (old.entry == NULL) {
+            names_add(&ret.added, one.name);
+        } else if (!named_alike(&old, &one)) {
+            names_add(&ret.changed, one.name);
         }
     }
-    for (size_t i = 0; i < before->upstreams_count; i++) {
-        if (upstream_named(now, before->upstreams[i].name) == NULL) {
-            names_add(&ret->removed, before->upstreams[i].name);
+    for (size_t i = 0; i < before->count; i++) {
+        struct named one = before->at(before->settings, i);
+        if (find_named(now, one.name).entry == NULL) {
+            names_add(&ret.removed, one.name);
         }
     }
+    return ret;
 }
 
 static void taken_log(const struct settings *before, const struct settings *now)
 {
-    struct differences keys = {0}, upstreams = {0};
+    const struct named_list upstreams[] = {{upstream_at, before->upstreams_count, before},
+                                           {upstream_at, now->upstreams_count, now}};
+    const struct named_list models[] = {{model_at, before->models_count, before},
+                                        {model_at, now->models_count, now}};
+    struct differences keys = {0}, of_upstreams = lists_compare(&upstreams[0], &upstreams[1]),
+                       of_models = lists_compare(&models[0], &models[1]);
     keys_compare(&before->keys, &now->keys, &keys);
-    upstreams_compare(before, now, &upstreams);
     struct log_line line;
     log_begin(&line, SG_INFO, "reloaded");
     log_int(&line, "keys", (int64_t)now->keys.count);
     differences_log(&line, "", &keys);
     log_int(&line, "upstreams", (int64_t)now->upstreams_count);
-    differences_log(&line, "upstreams_", &upstreams);
+    differences_log(&line, "upstreams_", &of_upstreams);
+    log_int(&line, "models", (int64_t)now->models_count);
+    differences_log(&line, "models_", &of_models);
     log_end(&line);
 }
 
 /* ---- doing it ---- */
+
+/* Where a certificate has come or gone a restart is needed: what the addresses have stays. */
+static void keep_tls(const struct config *config, const struct settings *before,
+                     struct settings *now)
+{
+    if ((now->tls != NULL) != config->server.has_tls) {
+        http_tls_unref(now->tls);
+        now->tls = before->tls == NULL ? NULL : http_tls_ref(before->tls);
+    }
+}
 
 void gateway_reload(struct gateway *gateway)
 {
@@ -200,8 +244,13 @@ void gateway_reload(struct gateway *gateway)
     if (reload.settings != NULL) {
         struct settings *before = settings_take(&gateway->settings);
         struct settings *now = settings_ref(reload.settings);
+        keep_tls(gateway->config, before, now);
         settings_put_in_force(&gateway->settings, TAKE(reload.settings), gateway->quotas,
                               gateway->upstream_states);
+        if (now->tls != before->tls) {
+            http_server_set_tls(gateway->server, now->tls);
+            config_tls_log(now->tls);
+        }
         taken_log(before, now);
         settings_unref(before);
         settings_unref(now);

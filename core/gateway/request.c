@@ -12,6 +12,7 @@
 #include "base/identity.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/upstream_state.h"
 #include "session/control_keys.h"
 
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ static struct request *request_begin(struct gateway *gateway, struct http_exchan
     memcpy(r->id, "req_", 4);
     random_id(r->id + 4);
     r->began_us = clock_us();
+    r->relayed_usage = SURFACE_USAGE_NONE;
     r->deadline = deadline_in(gateway->config->server.request_timeout_ms);
     return r;
 }
@@ -68,6 +70,23 @@ static void put_words(const struct config *config, struct buf *out)
     (void)buf_puts(out, count > 0 ? "}" : "");
 }
 
+/* Those that requests leave alone, or that have failed lately. */
+static void put_upstreams(const struct settings *settings, struct buf *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
+        struct circuit_state state = circuit_look(&upstream->state->circuit);
+        if (state.failures > 0) {
+            (void)buf_puts(out, count++ == 0 ? ",\"upstreams\":{" : ",");
+            (void)buf_put_json(out, str_of(upstream->name));
+            (void)buf_printf(out, ":{\"circuit\":\"%s\",\"failures\":%lld}",
+                             state.is_open ? "open" : "closed", (long long)state.failures);
+        }
+    }
+    (void)buf_puts(out, count > 0 ? "}" : "");
+}
+
 static int health_answer(struct request *r, struct sg_error *err)
 {
     BUF_CLEANUP struct buf body = {0};
@@ -75,25 +94,17 @@ static int health_answer(struct request *r, struct sg_error *err)
     (void)buf_printf(&body, "{\"status\":\"%s\"", ready ? "ok" : "draining");
     if (r->route.kind == ROUTE_READY) {
         put_words(r->gateway->config, &body);
+        r->settings = settings_take(&r->gateway->settings);
+        put_upstreams(r->settings, &body);
     }
     (void)buf_puts(&body, "}\n"); /* overflow shows in the buffer */
     return answer_json(r, ready ? 200 : 503, (struct str){body.data, body.len}, err);
 }
 
-/* A body with a model: on a surface, where interceptors may take part, or relayed as it is. */
-static int request_serve_model(struct request *r, struct sg_error *err)
+/* At the upstream that was chosen: on a surface, where interceptors may take part, or relayed as it is. */
+static int request_serve_there(struct request *r, struct sg_error *err)
 {
-    account_open(&r->account, client_account(r));
-    int rc = limits_enter(r, err);
-    if (rc == 0) {
-        rc = body_receive(r, err);
-    }
-    if (rc == 0) {
-        rc = route_upstream(r, err);
-    }
-    if (rc == 0) {
-        rc = hooks_run(r, err);
-    }
+    int rc = hooks_run(r, err);
     if (rc != 0) {
         return rc;
     }
@@ -135,6 +146,26 @@ static int request_serve_model(struct request *r, struct sg_error *err)
     return rc == 0 ? relay_serve(r, err) : rc;
 }
 
+/* A body with a model. */
+static int request_serve_model(struct request *r, struct sg_error *err)
+{
+    account_open(&r->account, client_account(r));
+    int rc = limits_enter(r, err);
+    if (rc == 0) {
+        rc = body_receive(r, err);
+    }
+    if (rc == 0) {
+        rc = route_upstream(r, err);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    do {
+        rc = request_serve_there(r, err);
+    } while (rc != 0 && candidate_next(r, err));
+    return rc;
+}
+
 static int request_serve(struct request *r, struct sg_error *err)
 {
     int rc = route_find(r, err);
@@ -165,7 +196,23 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS) {
         return metrics_answer(r, err);
     }
+    if (r->route.kind >= ROUTE_ADMIN_SESSIONS) {
+        return admin_answer(r, err);
+    }
     return request_serve_model(r, err);
+}
+
+/* Behind proxies, who they say that it is. */
+static void log_client(struct log_line *line, const struct request *r)
+{
+    const struct http_proxies *proxies = &r->gateway->config->server.proxies;
+    char said[HTTP_ADDRESS_BYTES];
+    const char *peer = http_client_address(r->exchange);
+    bool is_said =
+        proxies->count > 0 && http_forwarded_client(proxies, http_request_head(r->exchange),
+                                                    http_client_peer(r->exchange), said);
+    log_text(line, "client", is_said ? said : peer);
+    log_text(line, "proxy", is_said ? peer : NULL);
 }
 
 static void request_log(struct request *r, int64_t us)
@@ -175,7 +222,7 @@ static void request_log(struct request *r, int64_t us)
     struct log_line line;
     log_begin(&line, r->failure.code == SG_E_INTERNAL ? SG_ERROR : SG_INFO, "request");
     log_text(&line, "request", r->id);
-    log_text(&line, "client", http_client_address(r->exchange));
+    log_client(&line, r);
     log_str(&line, "method", head->method);
     log_str(&line, "path", head->path);
     log_int(&line, "status", status != 0 ? status : 499);
@@ -187,6 +234,7 @@ static void request_log(struct request *r, int64_t us)
     if (r->upstream != NULL) {
         log_str(&line, "model", r->model);
         log_text(&line, "upstream", r->upstream->name);
+        log_text(&line, "upstream_model", r->asked_model);
     }
     if (r->talk != NULL) {
         struct surface_usage usage = r->route.surface->usage(r->talk);
@@ -211,11 +259,14 @@ static void request_log(struct request *r, int64_t us)
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
+    r->container_us = r->lease != NULL ? clock_us() - r->leased_us : 0;
+    past_leave(r);
     lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;
     request_log(r, us);
     request_count(r, us);
+    accounting_request(r, us);
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);
     }

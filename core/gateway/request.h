@@ -27,7 +27,10 @@ enum route_kind {
     ROUTE_RESPONSE_CANCEL,
     ROUTE_METRICS,
     ROUTE_LIVE,
-    ROUTE_READY
+    ROUTE_READY,
+    ROUTE_ADMIN_SESSIONS, /* at the admin address alone, as what follows */
+    ROUTE_ADMIN_SESSION,
+    ROUTE_ADMIN_PROFILE
 };
 
 struct route {
@@ -54,6 +57,19 @@ struct request_rate { /* that the client is told of; limit 0: nothing */
     int64_t limit, remaining, full_us;
 };
 
+struct candidate { /* where a request may go */
+    const struct upstream *upstream;
+    const struct surface
+        *spoken;       /* in which it is asked, where that is not the client's; or NULL */
+    const char *model; /* its name there; NULL: the client's */
+    bool is_tried;
+};
+
+struct request_beginning { /* what another try begins with */
+    struct json_text body;
+    struct str model, session_id;
+};
+
 struct request {
     uint32_t magic;
     struct gateway *gateway;
@@ -78,7 +94,12 @@ struct request {
     struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
     struct json_text body;      /* the text that goes on */
     bool is_json;
-    struct str model;
+    struct str model; /* as the client names it */
+    struct candidate *candidates;
+    size_t candidates_count;
+    struct candidate *next_candidate; /* one has failed, and this one shall be tried; else NULL */
+    struct request_beginning beginning;
+    const char *asked_model; /* its name at the upstream; NULL: the same */
     const struct upstream *upstream;
     const struct surface
         *spoken; /* in which it is asked, where that is not the client's; or NULL */
@@ -97,13 +118,17 @@ struct request {
     struct held_record *held_records;
     bool has_resumed;        /* the container of the answer that it continues was taken over */
     bool has_lost_container; /* … or has gone, as one that its history shows */
+    bool may_have_lost;      /* its session's container is new, its conversation is not */
     struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
         [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
     bool container_is_new;    /* the container is still to be made, under that id */
     unsigned turns, calls_run;
-    unsigned tries;     /* of the upstream's call that is being made */
+    unsigned tries;                     /* of the upstream's call that is being made */
+    unsigned code_runs;                 /* runs of code that were begun */
+    int64_t leased_us, container_us;    /* since when it has its container; how long it had it */
+    struct surface_usage relayed_usage; /* of an answer that was relayed */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
     unsigned searches;  /* that were allowed, cached ones too */
@@ -145,6 +170,18 @@ int route_upstream(struct request *, struct sg_error *err);
 const char *route_methods(struct request *); /* "GET, DELETE": what the path takes */
 bool upstream_speaks(const struct upstream *, const char *surface_name);
 bool upstream_serves(const struct upstream *, struct str model);
+/* Can it be asked what the client asks at this path, in the client's API or in another (*ret_spoken, else NULL)? */
+bool upstream_can_be_asked(struct request *, const struct upstream *,
+                           const struct surface **ret_spoken);
+
+/* candidates.c: filled in by one of the first two, once. */
+struct named_model;
+void candidates_one(struct request *, const struct upstream *, const struct surface *spoken);
+void candidates_of_model(struct request *, const struct named_model *); /* may leave none */
+void candidate_first(struct request *); /* … is the request's upstream from now on */
+/* Behind a failure (err): is there another one that shall be tried? Then it is the request's upstream, all else is as it was
+ * behind candidate_first(), and the failure is told and forgotten. */
+bool candidate_next(struct request *, struct sg_error *err);
 
 /* auth.c */
 int authenticate(struct request *, struct sg_error *err);
@@ -169,6 +206,8 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
+/* It is in progress no more: before the last bytes of its answer go out, for who has them may ask again at once. May be
+ * called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
@@ -188,6 +227,8 @@ int tools_permit(struct request *, struct sg_error *err);
 /* body.c */
 int body_receive(struct request *, struct sg_error *err);
 int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
+/* What it was at `beginning`: what replaced it goes. */
+void body_restore(struct request *, const struct json_text *beginning);
 int body_cut_control_keys(struct request *, bool intercepted, struct sg_error *err);
 
 /* stored.c: does the body name what an upstream keeps, and another tenant may have made? Refused then. */
@@ -202,6 +243,8 @@ bool tool_type_is_plain(struct str type); /* a function of the client's own */
 /* relayed_ids.c */
 /* Did the request's upstream give something with this id to the request's identity? */
 bool relayed_id_is_own(struct request *, struct str id);
+/* The name of the upstream that gave it to the request's identity; empty: none did, or it is not known. */
+struct str relayed_id_origin(struct request *, struct str id);
 
 /* hooks.c */
 int hooks_run(struct request *, struct sg_error *err);
@@ -252,6 +295,15 @@ bool container_resume(struct request *, struct str id);
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
 
+/* past.c: of sessions whose container is new */
+struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */
+/* Notes at a session's first request whether something may have run in it before. */
+void past_note(const struct request *);
+/* May something have run in the session, as far as is known? Not while its first runs are under way. */
+bool past_may_have_run(const struct request *);
+/* Before the lease goes: something has run. */
+void past_leave(const struct request *);
+
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);
 int loop_serve(struct request *, struct sg_error *err);
@@ -260,6 +312,12 @@ int count_serve(struct request *, struct sg_error *err);
 
 /* models.c */
 int models_answer(struct request *, struct sg_error *err);
+/* Does its library speak Anthropic's API (`anthropic-version`), where the path does not tell? */
+bool client_is_anthropics(const struct request *);
+/* models_fetch.c: what an upstream says that it serves, kept as its options say. A reference. Waits. */
+struct model_list;
+int model_list_of(struct request *, const struct upstream *, struct model_list **ret,
+                  struct sg_error *err);
 
 /* sessions.c */
 int sessions_answer(struct request *, struct sg_error *err);
@@ -269,6 +327,12 @@ int responses_answer(struct request *, struct sg_error *err);
 
 /* metrics_answer.c */
 int metrics_answer(struct request *, struct sg_error *err);
+/* The resident memory of the process; 0: not known. */
+uint64_t process_resident_bytes(void);
+
+/* admin.c and admin_profile.c: what is at the admin address alone. */
+int admin_answer(struct request *, struct sg_error *err);
+int admin_profile_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */

@@ -1,14 +1,13 @@
 /* /v1/responses/{id}: answers that the gateway keeps, for the identity that got them. Another's, one that has expired and one
  * that never was are the same 404. */
+#include "gateway/query.h"
 #include "gateway/request.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "session/records.h"
 #include "surface/responses_stored.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { VALUES_MAX = 16 };
@@ -21,33 +20,9 @@ struct query { /* of the request's target */
     int64_t starting_after;
 };
 
-/* '+' and %XX; what is no escape stays. */
-static struct str text_decode(struct str text, struct arena *arena)
+static void parameter_take(void *context, struct str name, struct str value)
 {
-    char *out = arena_get(arena, text.len + 1);
-    size_t len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        uint8_t byte;
-        if (text.data[i] == '%' && i + 2 < text.len &&
-            hex_decode((struct str){text.data + i + 1, 2}, &byte, 1)) {
-            out[len++] = (char)byte;
-            i += 2;
-        } else {
-            out[len++] = text.data[i] == '+' ? ' ' : text.data[i];
-        }
-    }
-    return (struct str){out, len};
-}
-
-static int64_t number_of(struct str text)
-{
-    char *end;
-    long long number = strtoll(text.data, &end, 10); /* ends with a NUL: of the arena */
-    return text.len > 0 && end == text.data + text.len && number >= 0 ? number : -1;
-}
-
-static void parameter_take(struct query *query, struct str name, struct str value)
-{
+    struct query *query = context;
     if (str_is(name, "include[]") || str_is(name, "include")) {
         if (query->include_count < VALUES_MAX) {
             query->include[query->include_count++] = value;
@@ -61,26 +36,14 @@ static void parameter_take(struct query *query, struct str name, struct str valu
     } else if (str_is(name, "stream")) {
         query->stream = str_is(value, "true");
     } else if (str_is(name, "starting_after")) {
-        query->starting_after = number_of(value);
+        query->starting_after = query_number(value);
     } /* others are ignored */
 }
 
 static struct query query_read(struct request *r)
 {
     struct query query = {.starting_after = -1};
-    struct str rest = http_request_head(r->exchange)->query;
-    while (rest.len > 0) {
-        const char *end = memchr(rest.data, '&', rest.len);
-        struct str one = {rest.data, end == NULL ? rest.len : (size_t)(end - rest.data)};
-        const char *equals = memchr(one.data, '=', one.len);
-        size_t name_len = equals == NULL ? one.len : (size_t)(equals - one.data);
-        size_t value_at = equals == NULL ? one.len : name_len + 1;
-        parameter_take(
-            &query, text_decode((struct str){one.data, name_len}, r->arena),
-            text_decode((struct str){one.data + value_at, one.len - value_at}, r->arena));
-        size_t used = one.len + (end != NULL);
-        rest = (struct str){rest.data + used, rest.len - used};
-    }
+    query_walk(http_request_head(r->exchange)->query, r->arena, parameter_take, &query);
     return query;
 }
 

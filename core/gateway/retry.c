@@ -21,7 +21,7 @@ static bool status_may_pass(int status)
 }
 
 /* Broken connections, and statuses that say "later": of the answer, or of an error event at its start. */
-static bool failure_may_pass(const struct upstream_call *call, const struct sg_error *err)
+bool failure_may_pass(const struct upstream_call *call, const struct sg_error *err)
 {
     if (call->is_broken) {
         return true;

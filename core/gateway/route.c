@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "gateway/named_model.h"
 #include "translate/translate.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ static bool find_own(struct request *r, struct str path, struct str whole)
         r->route.kind = ROUTE_LIVE;
     } else if (str_is(whole, "/health/ready")) {
         r->route.kind = ROUTE_READY;
-    } else if (str_is(whole, "/metrics")) {
+    } else if (str_is(whole, "/metrics") && r->gateway->config->server.admin == NULL) {
         r->route.kind = ROUTE_METRICS;
     } else if (str_is(path, "/sessions")) {
         r->route.kind = ROUTE_SESSIONS;
@@ -109,6 +110,42 @@ static bool find_own(struct request *r, struct str path, struct str whole)
     return r->route.kind != ROUTE_NONE;
 }
 
+/* What is at the admin address, and nothing else is; none of /admin is anywhere else. */
+static bool find_admin(struct request *r, struct str whole)
+{
+    static const struct {
+        const char *path;
+        enum route_kind kind;
+    } own[] = {{"/health/live", ROUTE_LIVE},
+               {"/health/ready", ROUTE_READY},
+               {"/metrics", ROUTE_METRICS},
+               {"/admin/sessions", ROUTE_ADMIN_SESSIONS},
+               {"/admin/profile", ROUTE_ADMIN_PROFILE}};
+    static const struct str session = STR("/admin/sessions/");
+    r->route.allow = "GET";
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        r->route.kind = str_is(whole, own[i].path) ? own[i].kind : r->route.kind;
+    }
+    if (r->route.kind == ROUTE_ADMIN_SESSIONS) {
+        r->route.allow_too = "DELETE";
+    }
+    if (str_starts(whole, session) && whole.len > session.len) {
+        r->route.kind = ROUTE_ADMIN_SESSION;
+        r->route.allow = "DELETE";
+        r->route.object_id = whole.data + session.len; /* ends with a NUL */
+    }
+    return r->route.kind != ROUTE_NONE;
+}
+
+static bool find_any(struct request *r, struct str path, struct str whole)
+{
+    if (http_request_listener(r->exchange) == HTTP_USE_ADMIN) {
+        return find_admin(r, whole);
+    }
+    r->route.surface = surface_of_path(whole);
+    return find_own(r, path, whole) || find_relayed(r, path);
+}
+
 int route_find(struct request *r, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
@@ -120,8 +157,7 @@ int route_find(struct request *r, struct sg_error *err)
     }
     struct str whole = {decoded, len}, path = without_version(whole);
     r->route.path = path.data;
-    r->route.surface = surface_of_path(whole);
-    if (!find_own(r, path, whole) && !find_relayed(r, path)) {
+    if (!find_any(r, path, whole)) {
         rc = error_set(err, SG_E_NOT_FOUND, "There is nothing at this path on this gateway.");
         snprintf(err->reason, sizeof err->reason, "unknown_path");
         return rc;
@@ -188,38 +224,48 @@ static const struct surface *surface_between(const struct request *r,
     return NULL;
 }
 
+bool upstream_can_be_asked(struct request *r, const struct upstream *upstream,
+                           const struct surface **ret_spoken)
+{
+    bool speaks = upstream_speaks(upstream, r->route.surface_name);
+    *ret_spoken = speaks ? NULL : surface_between(r, upstream);
+    return upstream_is_open(r, upstream) && (speaks || *ret_spoken != NULL);
+}
+
 static bool takes_exactly(const struct upstream *upstream, struct str model)
 {
     return list_has(upstream->models, model);
 }
 
 /* The first in the file that takes the model and speaks the client's API, else one that can be asked in another. */
-static const struct upstream *find_among(struct request *r,
-                                         bool (*takes)(const struct upstream *, struct str model))
+static bool find_among(struct request *r, bool (*takes)(const struct upstream *, struct str model))
 {
     const struct settings *settings = r->settings;
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
         if (upstream_is_open(r, upstream) && takes(upstream, r->model) &&
             upstream_speaks(upstream, r->route.surface_name)) {
-            return upstream;
+            candidates_one(r, upstream, NULL);
+            return true;
         }
     }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
-        if (upstream_is_open(r, upstream) && takes(upstream, r->model)) {
-            r->spoken = surface_between(r, upstream);
-            if (r->spoken != NULL) {
-                return upstream;
-            }
+        const struct surface *spoken;
+        if (takes(upstream, r->model) && upstream_can_be_asked(r, upstream, &spoken)) {
+            candidates_one(r, upstream, spoken);
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 static bool is_served(const struct request *r)
 {
     const struct settings *settings = r->settings;
+    if (named_model_find(settings, r->model) != NULL) {
+        return true;
+    }
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         if (upstream_serves(&settings->upstreams[i], r->model)) {
             return true;
@@ -259,6 +305,22 @@ static void put_models(const struct request *r, const struct upstream *upstream,
     }
 }
 
+/* Those of which an entry can be asked at this path. */
+static void put_named_models(struct request *r, struct buf *names)
+{
+    for (size_t i = 0; i < r->settings->models_count; i++) {
+        const struct named_model *model = &r->settings->models[i];
+        const struct surface *spoken;
+        bool is_there = false;
+        for (size_t k = 0; k < model->count && !is_there; k++) {
+            is_there = upstream_can_be_asked(r, model->entries[k].upstream, &spoken);
+        }
+        if (is_there && key_allows_model(r->key, str_of(model->name))) {
+            put_name(names, model->name);
+        }
+    }
+}
+
 /* One that the key may not use is as one that is not there. */
 static int unknown_model(struct request *r, struct sg_error *err)
 {
@@ -267,10 +329,11 @@ static int unknown_model(struct request *r, struct sg_error *err)
         return cannot_count(r, err);
     }
     struct buf names = {.max = 700};
+    put_named_models(r, &names);
     for (size_t i = 0; i < settings->upstreams_count; i++) {
         const struct upstream *upstream = &settings->upstreams[i];
-        if (upstream_is_open(r, upstream) && (upstream_speaks(upstream, r->route.surface_name) ||
-                                              surface_between(r, upstream) != NULL)) {
+        const struct surface *spoken;
+        if (upstream_can_be_asked(r, upstream, &spoken)) {
             put_models(r, upstream, &names);
         }
     }
@@ -295,13 +358,15 @@ int route_upstream(struct request *r, struct sg_error *err)
     if (!key_allows_model(r->key, r->model)) {
         return unknown_model(r, err);
     }
-    r->upstream = find_among(r, takes_exactly); /* exact names before patterns */
-    if (r->upstream == NULL) {
-        r->upstream = find_among(r, upstream_serves);
+    const struct named_model *model = named_model_find(r->settings, r->model);
+    if (model != NULL) {
+        candidates_of_model(r, model);
+    } else if (!find_among(r, takes_exactly)) { /* exact names before patterns */
+        (void)find_among(r, upstream_serves);
     }
-    if (r->upstream == NULL) {
+    if (r->candidates_count == 0) {
         return unknown_model(r, err);
     }
-    client_is_at(r, r->upstream);
+    candidate_first(r);
     return 0;
 }

@@ -8,7 +8,9 @@
 
 #include <stdatomic.h>
 
+struct http_tls;
 struct quotas;
+struct named_model;
 struct upstream;
 struct upstream_states;
 
@@ -19,6 +21,10 @@ struct settings {
     struct key_set keys;
     struct upstream *upstreams; /* in the order of the file */
     size_t upstreams_count;
+    struct http_tls *tls;       /* a reference; NULL: none */
+    struct named_model *models; /* likewise; found by named_model_find() */
+    size_t models_count;
+    struct hash models_by_name;
     struct quotas *quotas; /* whose the keys' quotas are; NULL: never in force */
 };
 

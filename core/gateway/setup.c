@@ -258,6 +258,7 @@ size_t config_read_plugins(struct config *config, const struct conf_node *root,
     config->instances = arena_get(s.arena, (upstreams + sandboxes + searches + interceptors + 1) *
                                                sizeof(struct instance *));
     setup_upstreams(&s, root);
+    setup_models(&s, root);
     setup_section(&s, root, "sandboxes", read_sandbox);
     setup_section(&s, root, "searches", read_search);
     setup_section(&s, root, "interceptors", read_interceptor);

@@ -45,8 +45,15 @@ struct instance *setup_instance(struct setup *, const struct conf_node *entry, e
 
 /* The section `upstreams`, into the settings. */
 void setup_upstreams(struct setup *, const struct conf_node *root);
+/* Is it one that is there after a restart only? */
+bool setup_upstream_is_absent(const struct setup *, const char *name);
 /* The names (ended by NULL) in an interceptor's `upstreams`, which stand at `at`, are names of upstreams. */
 void setup_check_upstream_names(struct setup *, const char *const *names,
                                 const struct conf_node *at);
+
+/* ---- setup_models.c ---- */
+
+/* The section `models`, into the settings, behind their upstreams. */
+void setup_models(struct setup *, const struct conf_node *root);
 
 #endif

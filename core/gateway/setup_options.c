@@ -31,9 +31,10 @@ const struct sg_option upstream_options[] = {
      .help = "In auth mode passthrough: the client's own key is sent, instead of an api_key."},
     {.name = "models",
      .type = SG_STRINGS,
-     .flags = SG_REQUIRED,
      SG_FIELD(struct upstream_text, models),
-     .help = "Models that go there: exact names or patterns with *."},
+     .help =
+         "Models that go there: exact names or patterns with *. May be left out where the section "
+         "models names it."},
     {.name = "surfaces",
      .type = SG_STRINGS,
      SG_FIELD(struct upstream_text, surfaces),
@@ -128,6 +129,38 @@ const struct sg_option upstream_options[] = {
      .min = "0",
      .max = "5",
      .help = "How often a call that failed, and may not fail again, is repeated."},
+    {.name = "circuit_failures",
+     .type = SG_INT,
+     SG_FIELD(struct upstream_text, circuit_failures),
+     .def = "5",
+     .min = "0",
+     .max = "1000",
+     .help =
+         "After so many failures on end, requests that have another entry in the section models "
+         "leave it alone; 0: never."},
+    {.name = "circuit_time",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, circuit_ms),
+     .def = "10s",
+     .min = "100ms",
+     .max = "1h",
+     .help = "… for so long, until one request tries it again."},
+    {.name = "circuit_time_max",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, circuit_ms_max),
+     .def = "5m",
+     .min = "100ms",
+     .max = "24h",
+     .help = "Each try that fails doubles that time, up to this."},
+    {.name = "models_cache",
+     .type = SG_DURATION,
+     SG_FIELD(struct upstream_text, models_cache_ms),
+     .def = "5m",
+     .min = "0s",
+     .max = "24h",
+     .help = "How long its own list of models is kept, which GET /v1/models asks it for where "
+             "'models' has "
+             "patterns; 0s: not at all."},
     {0},
 };
 
@@ -238,6 +271,11 @@ static const char offer_text[] =
 const struct config_section config_plugin_sections[] = {
     {"upstreams", "Model servers: a list; the first that serves a model gets it.", upstream_options,
      NULL},
+    {"models",
+     "Names of your own for models: a list; each name goes to entries of upstreams and models. "
+     "They "
+     "come before what upstreams list.",
+     model_options, NULL},
     {"sandboxes", "Where code runs: a list; each entry also takes its plugin's options.",
      sandbox_options, NULL},
     {"searches", "Where searches go: a list; each entry also takes its plugin's options.",

@@ -13,6 +13,7 @@ struct upstream_text {
     const char *ca_file, *client_certificate, *client_key, *proxy;
     struct sg_map headers;
     int64_t retries;
+    int64_t circuit_failures, circuit_ms, circuit_ms_max, models_cache_ms;
 };
 
 struct sandbox_text {
@@ -37,6 +38,6 @@ void upstream_read_way(const struct upstream_text *, const struct conf_node *ent
                        const char *file, struct upstream *, struct arena *, struct conf_problems *);
 
 extern const struct sg_option upstream_options[], sandbox_options[], search_options[],
-    interceptor_options[];
+    interceptor_options[], model_options[];
 
 #endif

@@ -134,7 +134,11 @@ static void fill_upstream(const struct upstream_text *text, struct upstream *ups
         .usage_last = strcmp(text->usage, "last") == 0,
         .connect_ms = text->connect_ms,
         .first_byte_ms = text->first_byte_ms,
-        .silence_ms = text->silence_ms};
+        .silence_ms = text->silence_ms,
+        .circuit = {.failures = text->circuit_failures,
+                    .open_ms = text->circuit_ms,
+                    .open_ms_max = text->circuit_ms_max},
+        .models_cache_ms = text->models_cache_ms};
 }
 
 static void check_key(struct setup *s, const struct conf_node *entry,
@@ -145,6 +149,16 @@ static void check_key(struct setup *s, const struct conf_node *entry,
         conf_problem(s->problems, conf_get(entry, "api_key"), "upstream '%s': 'api_key' %s%s",
                      text->name, problem,
                      text->api_key[0] == '\0' ? "; leave it out where none is wanted" : "");
+    }
+}
+
+static void check_circuit(struct setup *s, const struct conf_node *entry,
+                          const struct upstream *upstream)
+{
+    if (upstream->circuit.open_ms > upstream->circuit.open_ms_max) {
+        conf_problem(s->problems, conf_at(entry, "circuit_time"),
+                     "upstream '%s': 'circuit_time' is longer than 'circuit_time_max'",
+                     upstream->name);
     }
 }
 
@@ -172,6 +186,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry, size_t
     check_key(s, entry, &text);
     check_passthrough(s, entry, upstream);
     upstream_read_way(&text, entry, s->config->file, upstream, arena, s->problems);
+    check_circuit(s, entry, upstream);
     if (text.plugin == NULL) {
         check_url(s, entry, upstream);
     } else {
@@ -214,16 +229,22 @@ void setup_upstreams(struct setup *s, const struct conf_node *root)
     }
 }
 
+bool setup_upstream_is_absent(const struct setup *s, const char *name)
+{
+    bool is_absent = false;
+    for (size_t i = 0; i < s->absent_count && !is_absent; i++) {
+        is_absent = strcmp(s->absent[i], name) == 0;
+    }
+    return is_absent;
+}
+
 static bool has_upstream(const struct setup *s, const char *name)
 {
     bool known = false;
     for (size_t i = 0; i < s->settings->upstreams_count && !known; i++) {
         known = strcmp(s->settings->upstreams[i].name, name) == 0;
     }
-    for (size_t i = 0; i < s->absent_count && !known; i++) {
-        known = strcmp(s->absent[i], name) == 0;
-    }
-    return known;
+    return known || setup_upstream_is_absent(s, name);
 }
 
 void setup_check_upstream_names(struct setup *s, const char *const *names,
@@ -265,5 +286,6 @@ void config_read_upstreams(const struct config *config, const struct conf_node *
                       .problems = problems,
                       .changes = changes};
     setup_upstreams(&s, root);
+    setup_models(&s, root);
     setup_section(&s, root, "interceptors", check_interceptor);
 }

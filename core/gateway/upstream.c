@@ -11,11 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    ERROR_BODY_BYTES_MAX = 64 * 1024,
-    ERROR_BODY_MS = 2000, /* an error is told without its words where they take longer */
-    DRAIN_MS = 50
-};
+enum { DRAIN_MS = 50 };
 
 /* For the metrics; 0 is a failure, else the status of an answer. */
 static void count_fault(struct request *r, int status, int code)
@@ -51,6 +47,7 @@ static int hide_detail(struct request *r, struct sg_error *err)
         return err->code;
     }
     count_fault(r, 0, err->code);
+    upstream_failed(r, err);
     bool is_full = err->code == SG_E_LIMIT && err->status == 503; /* no descriptor is left */
     if (!is_full && err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
@@ -139,10 +136,12 @@ int upstream_call_begin(struct request *r, struct str body, bool intercepted,
     *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
     metrics_upstream_call(r->gateway->metrics, r->upstream, intercepted);
     bool stream = body_asks_for_stream(r) && !(intercepted && r->upstream->replay);
-    int rc = r->spoken != NULL ? translated_begin(ret, &body, err) : 0;
+    int rc = renamed_begin(ret, &body, err);
+    rc = rc == 0 && r->spoken != NULL ? translated_begin(ret, &body, err) : rc;
     if (rc != 0) {
         return rc;
     }
+    accounting_audit(r, AUDIT_BODY, (struct str){0}, body);
     return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
                                          : begin_http(ret, body, intercepted, err);
 }
@@ -292,8 +291,10 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
     if (call->status >= 400) {
         count_fault(r, call->status, 0);
     }
+    upstream_answered(r, call->status);
     client_note(r, call->status);
     call->is_stream = says_stream(call);
+    renamed_head(call);
     translated_head(call);
     return 0;
 }
@@ -331,8 +332,14 @@ static int read_piece(struct upstream_call *call, struct str *ret_piece, struct 
     if (clock_ms() >= call->request->deadline) {
         return error_set(err, SG_E_TIMEOUT, "the answer was not over by the request's deadline");
     }
-    return call->plugin != NULL ? read_plugin(call, ret_piece, err)
-                                : fetch_read(call->fetch, ret_piece, err);
+    struct str piece;
+    int rc;
+    do { /* a piece of nothing but a name that goes leaves nothing, and is no end */
+        rc = call->plugin != NULL ? read_plugin(call, &piece, err)
+                                  : fetch_read(call->fetch, &piece, err);
+        *ret_piece = rc == 0 ? renamed_piece(call, piece) : (struct str){0};
+    } while (rc == 0 && piece.len > 0 && ret_piece->len == 0);
+    return rc;
 }
 
 static int read_told(struct upstream_call *call, struct str *ret_piece, struct sg_error *err)
@@ -348,9 +355,8 @@ int upstream_call_read(struct upstream_call *call, struct str *ret_piece, struct
                               : read_told(call, ret_piece, err);
 }
 
-/* Reads on for so long at most, up to the end or until `into` is full (NULL: what comes is not needed). How that fails
- * is no fault of its own: what counts of the answer is known. */
-static void read_rest(struct upstream_call *call, int64_t ms_max, struct buf *into)
+/* How that fails is no fault of its own: what counts of the answer is known. */
+void upstream_call_rest(struct upstream_call *call, int64_t ms_max, struct buf *into)
 {
     struct request *r = call->request;
     struct str piece;
@@ -366,7 +372,7 @@ static void read_rest(struct upstream_call *call, int64_t ms_max, struct buf *in
 
 void upstream_call_drain(struct upstream_call *call)
 {
-    read_rest(call, DRAIN_MS, NULL);
+    upstream_call_rest(call, DRAIN_MS, NULL);
 }
 
 void upstream_call_end(struct upstream_call *call)
@@ -377,98 +383,5 @@ void upstream_call_end(struct upstream_call *call)
         call_unref(TAKE(call->plugin));
     }
     translated_end(call);
-}
-
-/* message, code and param of `error` in the body, where it is an error of one of the API forms; of some servers they
- * stand at the top, of others `error` is the message. */
-static void read_error_body(struct request *r, struct str body, struct sg_error *err)
-{
-    struct json_text text;
-    struct sg_error ignored = {0};
-    if (json_scan(body, r->arena, &text, &ignored) != 0) {
-        return;
-    }
-    struct json_member *members = text.members, as_message;
-    size_t count = text.count;
-    const struct json_member *error = json_find(text.members, text.count, "error");
-    if (error != NULL && error->value.type == JSON_STRING) {
-        as_message = (struct json_member){.key = STR("message"), .value = error->value};
-        members = &as_message;
-        count = 1;
-    } else if (error != NULL &&
-               (error->value.type != JSON_OBJECT ||
-                json_members(error->value, "error", r->arena, &members, &count, &ignored) != 0)) {
-        return;
-    }
-    static const char *const names[] = {"message", "code", "param"};
-    char *const to[] = {err->message, err->reason, err->param};
-    const size_t sizes[] = {sizeof err->message, sizeof err->reason, sizeof err->param};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct json_member *member = json_find(members, count, names[i]);
-        if (member != NULL && member->value.type == JSON_STRING) {
-            struct str value = json_text_of(member->value, r->arena);
-            size_t len = utf8_cut(value, sizes[i] - 1);
-            memcpy(to[i], value.data, len);
-            to[i][len] = '\0';
-        }
-    }
-}
-
-static void keep_retry_after(struct upstream_call *call)
-{
-    struct request *r = call->request;
-    struct str retry_after = upstream_field(call, "retry-after");
-    if (retry_after.len > 0 && http_value_valid(retry_after)) {
-        r->retry_after = (struct str){arena_copy(r->arena, retry_after), retry_after.len};
-    }
-}
-
-static int code_of_status(int status)
-{
-    return status == 429 ? SG_E_LIMIT : status < 500 ? SG_E_INVALID : SG_E_UNAVAILABLE;
-}
-
-/* The operator's key was refused, not the client's. */
-static int credentials_refused(struct sg_error *err)
-{
-    return error_set(err, SG_E_UNAVAILABLE,
-                     "The model server refused the gateway's own credentials.");
-}
-
-int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
-{
-    int status = call->status;
-    snprintf(call->request->cause, sizeof call->request->cause,
-             "the upstream answered %d and showed its credentials", status);
-    keep_retry_after(call);
-    if (status == 401 || status == 403 || status < 400 || status > 599) {
-        return credentials_refused(err);
-    }
-    error_set(err, code_of_status(status),
-              "The model server answered with status %d; its words held the gateway's own "
-              "credentials and are kept back.",
-              status);
-    err->status = status;
-    return err->code;
-}
-
-int upstream_call_failed(struct upstream_call *call, struct sg_error *err)
-{
-    struct request *r = call->request;
-    struct buf body = {.max = ERROR_BODY_BYTES_MAX};
-    read_rest(call, ERROR_BODY_MS, &body);
-    int code = code_of_status(call->status);
-    error_set(err, code, "The model server answered with status %d.", call->status);
-    read_error_body(r, buf_str(&body), err);
-    buf_clear(&body);
-    translated_failed(call, err);
-    err->status = call->status >= 400 && call->status <= 599 ? call->status : 502;
-    snprintf(r->cause, sizeof r->cause, "the upstream answered %d", call->status);
-    keep_retry_after(call);
-    if (call->status == 401 && !r->upstream->passthrough) {
-        return credentials_refused(err);
-    }
-    return upstream_secret_in(r->upstream, str_of(err->message))
-               ? upstream_credentials_shown(call, err)
-               : code;
+    renamed_end(call);
 }

@@ -4,6 +4,7 @@
 #define SANDGATE_GATEWAY_UPSTREAM_H
 
 #include "gateway/request.h"
+#include "surface/model_name.h"
 
 struct upstream_call {
     struct request *request;
@@ -26,6 +27,12 @@ struct upstream_call {
     size_t translated_bytes, kept_bytes; /* of it, and of the answer, on the account */
     bool answer_begun, answer_ended;     /* of a translated answer: the translation's */
     struct sg_error failed; /* … how it failed behind the piece that was given last */
+    struct buf renamed;     /* the request under the upstream's name for the model, */
+    size_t renamed_bytes;   /* … on the account */
+    bool is_renamed;        /* the answer gets the client's name for it: */
+    struct model_name name;
+    struct str name_json;
+    struct buf renamed_answer; /* a piece of it */
 };
 
 /* Sends `body` to the upstream of the request, on its path. */
@@ -37,6 +44,8 @@ int upstream_call_head(struct upstream_call *, struct sg_error *err);
 int upstream_call_hold(struct upstream_call *, struct sg_error *err);
 /* Waits for the next piece; an empty one is the orderly end. */
 int upstream_call_read(struct upstream_call *, struct str *ret_piece, struct sg_error *err);
+/* Reads on for so long at most, up to the end or until `into` is full (NULL: what comes is not needed). */
+void upstream_call_rest(struct upstream_call *, int64_t ms_max, struct buf *into);
 /* The answer is whole: gives its transfer a moment to end in good order, so that the connection can serve again. An
  * upstream that keeps it open does not keep the client waiting. */
 void upstream_call_drain(struct upstream_call *);
@@ -51,10 +60,26 @@ int translated_read(struct upstream_call *,
 void translated_failed(const struct upstream_call *, struct sg_error *err);
 void translated_end(struct upstream_call *);
 
+/* upstream_renamed.c: the two names of a model. The first gives the body that goes up; the second is told the answer's head, the
+ * third each piece as it comes from the upstream. */
+int renamed_begin(struct upstream_call *, struct str *body, struct sg_error *err);
+void renamed_head(struct upstream_call *);
+struct str renamed_piece(struct upstream_call *, struct str piece);
+/* The upstream's name in words, a refusal's, becomes the client's. */
+void renamed_words(const struct request *, struct buf *text);
+void renamed_failed(const struct request *, struct sg_error *err);
+void renamed_end(struct upstream_call *);
+
+/* upstream_health.c: how a call of the request's upstream went. */
+void upstream_answered(const struct request *, int status);
+void upstream_failed(const struct request *, const struct sg_error *);
+/* Does this status speak of the upstream, rather than of the request? */
+bool status_is_the_upstreams(const struct request *, int status);
+
 /* Ends it wherever it is; a call that was not begun is fine. */
 void upstream_call_end(struct upstream_call *);
 
-/* Describes an answer that is not 2xx in the client's terms, from its body; keeps status and Retry-After. */
+/* upstream_refused.c. Describes an answer that is not 2xx in the client's terms, from its body; keeps status and Retry-After. */
 int upstream_call_failed(struct upstream_call *, struct sg_error *err);
 
 /* The answer shows the operator's key: the client is told 502 in general terms. */
@@ -80,10 +105,16 @@ struct str upstream_field(const struct upstream_call *, const char *name);
 /* retry.c: after a failure of the call. How long to wait before it is tried again; -1: it would not help, or not within
  * the request's time. */
 int64_t retry_delay(const struct upstream_call *, const struct sg_error *);
+/* May this failure pass by itself? */
+bool failure_may_pass(const struct upstream_call *, const struct sg_error *);
 /* Waits so long, says so in the log, and forgets the failure. */
 int retry_wait(struct request *, int64_t delay_ms, struct sg_error *err);
 /* What retry-after-ms and retry-after (seconds or a date) ask for; -1: nothing that can be understood. */
 int64_t retry_after_ms(struct str ms_field, struct str field);
+
+/* candidates.c: behind a failure of the call. True where another candidate shall be tried instead, and may: nothing has gone to
+ * the client, and nothing was run. It is noted, and whoever asks comes back to candidate_next() with the failure. */
+bool fallback_begin(const struct upstream_call *, const struct sg_error *);
 
 /* context.c */
 bool error_says_context_full(const struct sg_error *);

@@ -27,6 +27,8 @@ void upstream_states_free(struct upstream_states *states)
         return;
     }
     for (size_t i = 0; i < states->count; i++) {
+        circuit_destroy(&states->states[i]->circuit);
+        model_list_cache_clear(&states->states[i]->models);
         free(states->states[i]);
     }
     free(states->states);
@@ -61,6 +63,8 @@ static struct upstream_state *state_new(struct upstream_states *states, const ch
             check_alloc(realloc(states->states, states->cap * sizeof(struct upstream_state *)));
     }
     memcpy(state->name, name, bytes);
+    circuit_init(&state->circuit);
+    model_list_cache_init(&state->models);
     state->number = states->count;
     states->states[states->count++] = state;
     hash_put(&states->by_name, &state->by_name, hash);

@@ -3,11 +3,15 @@
 #ifndef SANDGATE_GATEWAY_UPSTREAM_STATE_H
 #define SANDGATE_GATEWAY_UPSTREAM_STATE_H
 
+#include "gateway/circuit.h"
+#include "gateway/model_list.h"
 #include "session/index.h"
 
 struct upstream_state {
     size_t number; /* from 0, in the order in which names were first seen; never another's */
     struct hash_node by_name;
+    struct circuit circuit;
+    struct model_list_cache models;
     char name[];
 };
 

@@ -385,6 +385,13 @@ const char *const *plugin_reserved(enum plugin_kind kind)
                                            "proxy",
                                            "headers",
                                            "retries",
+                                           "drop_params",
+                                           "other_tools",
+                                           "encrypted_reasoning",
+                                           "circuit_failures",
+                                           "circuit_time",
+                                           "circuit_time_max",
+                                           "models_cache",
                                            NULL};
     static const char *const *const all[PLUGIN_KIND_COUNT] = {
         [PLUGIN_SANDBOX] = sandbox,

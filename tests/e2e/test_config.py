@@ -40,7 +40,7 @@ class Config(E2E):
         self.assertIn("1 upstream, 2 sandboxes, 0 searches, 1 interceptor\n", self.check(more)[1])
 
     def test_the_shipped_files_are_good(self):
-        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/offline.yaml",
+        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/models.yaml", "examples/offline.yaml",
                      "examples/search.yaml", "examples/team.yaml"):
             code, out, err = run("check", "--config", str(ROOT / name), env={"E2B_API_KEY": "e2b_" + "0" * 40})
             self.assertEqual((code, err), (0, ""), name)
@@ -127,8 +127,8 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one("- 1\n", r"^F:1:1: must be a map of keys and values, not a list")
         self.check_one("auth: { mode: none }\n", r"there is no upstream: add one under 'upstreams:'")
         self.check_one("auth: { mode: none }\nzebra: 1\nupstreams:\n" + UPSTREAM,
-                       r"^F:2:1: unknown section 'zebra'; there are server, auth, upstreams, sandboxes, searches, sessions, "
-                       r"loop, interceptors")
+                       r"^F:2:1: unknown section 'zebra'; there are server, auth, upstreams, models, sandboxes, searches, sessions, "
+                       r"loop, interceptors, accounting")
 
     def test_names(self):
         for name in ("a b", "ä", "x/y", "a" * 65):
@@ -176,9 +176,10 @@ sessions: { idle_timeout: 10, id_from: [user] }
 
     def test_session_sources(self):
         self.check_one(GOOD + "sessions: { id_from: [metadata.user] }\n",
-                       r"sessions: 'id_from' may hold metadata\.session_id, litellm_metadata\.session_id and header:NAME, "
-                       r"not 'metadata\.user'")
-        self.assertEqual(self.check(GOOD + "sessions: { id_from: [\"header:x-s\", metadata.session_id] }\n")[0], 0)
+                       r"sessions: 'id_from' may hold metadata\.session_id, litellm_metadata\.session_id, metadata\.user_id, "
+                       r"prompt_cache_key and header:NAME, not 'metadata\.user'")
+        for good in ("\"header:x-s\", metadata.session_id", "prompt_cache_key, metadata.user_id"):
+            self.assertEqual(self.check(GOOD + f"sessions: {{ id_from: [{good}] }}\n")[0], 0)
 
     def test_a_plugin_of_another_kind(self):
         self.check_one(GOOD.replace("{ name: box, plugin: mock }", "{ name: box, plugin: code_interpreter }"),

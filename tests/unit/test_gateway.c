@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "cunit_main.h"
 #include "gateway/gateway.h"
+#include "gateway/setup_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,8 +138,8 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
         ":8:13: upstreams: 'c' is used twice (first in line 7)",
         "a name is 1 to 64 letters, digits, '_', '-' and '.', not 'd/e'",
         ":10:5: an entry of 'upstreams' must be a map such as { name: … }",
-        ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
-         "header:NAME, not 'metadata.sesion_id'"),
+        ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id, "
+         "metadata.user_id, prompt_cache_key and header:NAME, not 'metadata.sesion_id'"),
         "upstream 'e': 'base_url' must end before /chat/completions, as for a client library",
         "server: an entry of 'origins' must be as browsers send it, such as https://app.example, "
         "without a path or a slash at its end, not 'https://ok.example/'",
@@ -257,7 +258,28 @@ static void the_address_of_the_command_line_stands_for_the_files(void)
     conf_problems_clear(&problems);
 }
 
+static void a_plugin_leaves_the_cores_options_of_its_entry_alone(void)
+{
+    static const struct {
+        enum plugin_kind kind;
+        const struct sg_option *options;
+    } sections[] = {{PLUGIN_UPSTREAM, upstream_options},
+                    {PLUGIN_SANDBOX, sandbox_options},
+                    {PLUGIN_SEARCH, search_options},
+                    {PLUGIN_INTERCEPTOR, interceptor_options}};
+    for (size_t i = 0; i < COUNT_OF(sections); i++) {
+        for (const struct sg_option *one = sections[i].options; one->name != NULL; one++) {
+            bool is_reserved = list_has(plugin_reserved(sections[i].kind), str_of(one->name));
+            CU_ASSERT_TRUE(is_reserved);
+            if (!is_reserved) {
+                fprintf(stderr, "not in plugin_reserved(): %s\n", one->name);
+            }
+        }
+    }
+}
+
 static const struct test tests[] = {
+    TEST(a_plugin_leaves_the_cores_options_of_its_entry_alone),
     TEST(patterns_match_whole_names_only),
     TEST(an_open_gateway_is_refused_beyond_loopback),
     TEST(a_listen_address_needs_a_port),
