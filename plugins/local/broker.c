@@ -266,7 +266,8 @@ static void answers_count(struct local *local)
 
 static int await_reply(struct local *local, struct sg_call *call, int fd, struct sg_error *err)
 {
-    struct patience patience = patience_begin(answers_read(local), local_now_ms());
+    bool opens = local->unavailable == SG_E_CONFIG;
+    struct patience patience = patience_begin(answers_read(local), local_now_ms(), opens);
     for (;;) {
         bool is_silent = false;
         int ready = 0;
@@ -276,8 +277,7 @@ static int await_reply(struct local *local, struct sg_call *call, int fd, struct
                                         "the broker gave no answer to anybody within %ds",
                                         PATIENCE_SILENCE_MS / 1000)
                              : sg->fail(err, local->unavailable,
-                                        "no box could be made within %ds, since many are asked for "
-                                        "and the machine is busy",
+                                        "no box could be made within %ds: the machine is too busy",
                                         PATIENCE_MOST_MS / 1000);
         }
         int result = sg->wait_fd(call, fd, SG_READ, ms, &ready, err);

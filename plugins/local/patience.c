@@ -1,9 +1,10 @@
 /* How long a call waits for its box. */
 #include "patience.h"
 
-struct patience patience_begin(uint64_t answers, int64_t now_ms)
+struct patience patience_begin(uint64_t answers, int64_t now_ms, bool alone)
 {
-    return (struct patience){answers, now_ms + PATIENCE_SILENCE_MS, now_ms + PATIENCE_MOST_MS};
+    int64_t silence_ms = alone ? PATIENCE_MOST_MS : PATIENCE_SILENCE_MS;
+    return (struct patience){answers, now_ms + silence_ms, now_ms + PATIENCE_MOST_MS};
 }
 
 int64_t patience_look(struct patience *patience, uint64_t answers, int64_t now_ms,

@@ -14,8 +14,9 @@ struct patience {
     int64_t silent_until, until;
 };
 
-/* Times are monotonic milliseconds, `answers` any counter of the broker's answers. */
-struct patience patience_begin(uint64_t answers, int64_t now_ms);
+/* Times are monotonic milliseconds, `answers` any counter of the broker's answers. `alone`: nobody else asks, and the broker
+ * may first wait for a template, so that a silence says nothing. */
+struct patience patience_begin(uint64_t answers, int64_t now_ms, bool alone);
 /* How long to wait until the next look; 0: no longer. Then *ret_is_silent says which of both it was. */
 int64_t patience_look(struct patience *, uint64_t answers, int64_t now_ms, bool *ret_is_silent);
 

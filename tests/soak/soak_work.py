@@ -8,7 +8,7 @@ TIMEOUT_S = 120  # of one request; a gateway that answers later than that hangs
 
 # What an answer says where a box was lost to something that its own code did not do.
 LOST = re.compile(r"ended from outside|crashed with SIGKILL|closed its connection|no longer exists|NameError|"
-                  r"broker (ended|gave no answer)|(interpreter|run: it) did not start|The sandbox failed|variables and files are gone")
+                  r"broker (ended|gave no answer)|(interpreter|run: it) did not start|exit status 137|The sandbox failed|variables and files are gone")
 
 
 REFUSED = "could not be made"
