@@ -410,10 +410,14 @@ class Waiting(Subject):
 class Limits(Subject):
     """What a key costs, and its limits: the same request with each kind of authentication."""
     name, title = "limits", "Keys and their limits: a plain request of 1 KB, 32 connections"
+    servers_count = len(servers.AUTHS)
+
+    def start(self, lab):
+        return [(auth, lab.start_sandgate(auth)) for auth in servers.AUTHS]
 
     def prepare(self, lab):
-        self.body = write_body(lab, "limits", chat("m"))
-        self.servers = [(auth, lab.start_sandgate(auth)) for auth in servers.AUTHS]
+        self.body = write_body(lab, self.name, chat("m"))
+        self.servers = self.start(lab)
         for _, server in self.servers:
             probe(server, chat("m"), "Good morning.")
             load(lab, server, self.body, 32, seconds=min(2, lab.settings.seconds))
@@ -424,7 +428,17 @@ class Limits(Subject):
             self.add(lab, "CPU a request", auth, "µs", outcome.cpu_each(outcome.answers))
 
     def seconds(self, settings):
-        return 4 * (settings.seconds + 0.4)
+        return self.servers_count * (settings.seconds + 0.4)
+
+
+class Accounting(Limits):
+    """What a line for each request costs, its tokens read from the relayed answer."""
+    name, title = "accounting", "Accounting: a plain request of 1 KB, 32 connections"
+    servers_count = 2
+
+    def start(self, lab):
+        file = lab.work / "accounting.jsonl"
+        return [("without", lab.start_sandgate()), ("with", lab.start_sandgate(more=f"accounting: {{ file: {file} }}\n"))]
 
 
 class Local(Subject):
@@ -457,7 +471,7 @@ class Local(Subject):
         return 15
 
 
-SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Limits, Waiting, Local)
+SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Limits, Accounting, Waiting, Local)
 
 
 def measure_all(lab, wanted, rounds, say):

@@ -76,6 +76,10 @@ def limits(who, than):
     return lambda get: ratio(get("limits", "CPU a request", who), get("limits", "CPU a request", than))
 
 
+def accounting(get):
+    return ratio(get("accounting", "CPU a request", "with"), get("accounting", "CPU a request", "without"))
+
+
 # subject, title, value of a round, limit, unit, which of the rounds' values is held against it
 TARGETS = (
     ("relay", "relay: CPU a request ÷ nginx, 32 connections", cpu_against_nginx(32), 2.6, "", "median"),
@@ -102,6 +106,7 @@ TARGETS = (
     ("translated", "translated ÷ untranslated: CPU a request of 2 KB", translated("CPU a request, 2 KB"), 2.0, "", "median"),
     ("limits", "a key with limits ÷ without: CPU a request", limits("with limits", "a key"), 1.05, "", "median"),
     ("limits", "limits of users too ÷ without: CPU a request", limits("limits of users", "a key"), 1.05, "", "median"),
+    ("accounting", "accounting on ÷ off: CPU a request", accounting, 1.10, "", "median"),
     ("waiting", "9,500 waiting: errors", just("waiting", "errors", "sandgate"), 0, "", "max"),
     ("waiting", "9,500 waiting: RSS", just("waiting", "RSS at most", "sandgate"), 450, "MB", "max"),
     ("waiting", "9,500 waiting: threads more than idle", just("waiting", "threads more than idle", "sandgate"), 32, "",

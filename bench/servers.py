@@ -226,10 +226,10 @@ class Lab:
         server.stream_port, server.log_path = stream_port, folder / "nginx.log"
         return server
 
-    def start_sandgate(self, auth="open"):
+    def start_sandgate(self, auth="open", more=""):
         port = free_port()
         config = self.work / f"sandgate-{port}.yaml"
-        config.write_text(SANDGATE.format(upstream=self.upstream.port, auth=AUTHS[auth]))
+        config.write_text(SANDGATE.format(upstream=self.upstream.port, auth=AUTHS[auth]) + more)
         command = [self.build / "bin/sandgate", "serve", "--config", config, "--listen", f"127.0.0.1:{port}"]
         server = self._start("sandgate", command, port, self.cores["server"])
         server.headers = {} if auth == "open" else {"authorization": f"Bearer {KEY}", "x-user": "somebody"}

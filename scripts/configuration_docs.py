@@ -60,7 +60,7 @@ def table(options):
 def core(binary):
     listed, pages = [], []
     for section in described.core(binary):
-        listed.append(f"| [`{section.name}`](#{section.name}) | {cell(section.prose)} |")
+        listed.append(f"| [`{section.name}`](#{section.name.replace('.', '')}) | {cell(section.prose)} |")
         pages.append(f"\n## {section.name}\n\n{section.prose}\n\n{table(section.options)}")
     return "\n".join(listed) + "\n" + "".join(pages)
 

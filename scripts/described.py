@@ -62,7 +62,7 @@ def block(text):
 
 def core(binary):
     """The sections of the file."""
-    return [Section(*block(text)) for text in re.split(r"\n\n(?=[a-z]+\n)", say(binary, "describe", "core").rstrip("\n"))]
+    return [Section(*block(text)) for text in re.split(r"\n\n(?=[a-z.]+\n)", say(binary, "describe", "core").rstrip("\n"))]
 
 
 def plugin(binary, name):

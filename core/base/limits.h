@@ -30,6 +30,8 @@
 #define LIMIT_RECORDS_BYTES (256 * MIB)         /* … of all */
 
 #define LIMIT_HEADER_MS 15000       /* from the first byte of a request to the end of its headers */
+#define LIMIT_HANDSHAKE_MS 10000    /* of TLS, from the connection's begin */
+#define LIMIT_HANDSHAKES 256        /* of TLS, under way on one loop */
 #define LIMIT_BODY_SILENCE_MS 30000 /* longest pause while a body is read */
 #define LIMIT_IDLE_MS 75000         /* between two requests of a connection */
 #define LIMIT_WRITE_MS 60000        /* longest time in which a client takes nothing */
@@ -40,6 +42,10 @@
 #define LIMIT_RUN_MS 60000          /* one run of code */
 #define LIMIT_RETRY_AFTER_MS \
     20000 /* an upstream that wants to be left alone for longer is not tried again */
+#define LIMIT_PAST_BYTES 4096                /* whether code may have run in a session */
+#define LIMIT_PASTS_IDENTITY_BYTES (4 * MIB) /* … in all of a key, some ten thousand */
+#define LIMIT_PASTS_BYTES (64 * MIB)         /* … in all */
+#define LIMIT_PAST_MS (24 * 3600 * 1000LL)   /* … from the session's last request on */
 #define LIMIT_RECORD_MS \
     3600000                   /* an answer is remembered, from the last use of what is remembered */
 #define LIMIT_PARK_MS 300000  /* a container waits for the request that continues an answer */

@@ -91,7 +91,8 @@ static int present_key(struct request *r, struct str *ret, struct sg_error *err)
     return 0;
 }
 
-static int check_key(struct request *r, struct sg_error *err)
+/* The entry of the key that was presented. */
+static int find_key(struct request *r, const struct auth_key **ret, struct sg_error *err)
 {
     struct str key;
     int rc = present_key(r, &key, err);
@@ -100,13 +101,27 @@ static int check_key(struct request *r, struct sg_error *err)
     }
     uint8_t hash[SHA256_BYTES];
     sha256(key, hash);
-    const struct auth_key *found = keys_find(&r->settings->keys, hash);
-    if (found == NULL) {
+    *ret = keys_find(&r->settings->keys, hash);
+    if (*ret == NULL) {
         return refuse(err, 401, "invalid_api_key", "The API key is not one of this gateway's.");
     }
-    if (clock_unix_ms() >= found->expires_unix_ms) {
+    if (clock_unix_ms() >= (*ret)->expires_unix_ms) {
         return refuse(err, 401, "expired_api_key",
                       "The API key has expired: ask the gateway's operator for another.");
+    }
+    return 0;
+}
+
+static int check_key(struct request *r, struct sg_error *err)
+{
+    const struct auth_key *found;
+    int rc = find_key(r, &found, err);
+    if (rc != 0) {
+        return rc;
+    }
+    if (found->for_admin) {
+        return refuse(err, 403, "key_for_admin_only",
+                      "This key opens the gateway's admin address and nothing else.");
     }
     bool wants_metrics = r->route.kind == ROUTE_METRICS;
     if (wants_metrics && !found->for_metrics) {
@@ -213,8 +228,49 @@ static int take_client_key(struct request *r, struct sg_error *err)
     return 0;
 }
 
+/* Whoever may connect on this machine; but no web page, also none that may call the gateway. */
+static int check_local_admin(struct request *r, struct sg_error *err)
+{
+    if (!r->gateway->listen.admin_is_local) {
+        return refuse(err, 403, "no_admin_key",
+                      "No key opens this address any more: its operator can make one with 'use: "
+                      "admin'.");
+    }
+    if (http_head_get(http_request_head(r->exchange), "origin").data != NULL) {
+        return refuse(err, 403, "origin_not_allowed", "Web pages may not call the admin address.");
+    }
+    return check_browser(r, err);
+}
+
+/* By key where there is one for it. */
+static int check_admin(struct request *r, struct sg_error *err)
+{
+    const struct auth_key *found;
+    if (!keys_open_admin(&r->settings->keys)) {
+        return check_local_admin(r, err);
+    }
+    int rc = find_key(r, &found, err);
+    if (rc == 0 && !found->for_admin && !(found->for_metrics && r->route.kind == ROUTE_METRICS)) {
+        return refuse(err, 403, "key_not_for_admin",
+                      "This key does not open the admin address: its operator can make one that "
+                      "does, with 'use: admin'.");
+    }
+    return rc;
+}
+
+static int authenticate_admin(struct request *r, struct sg_error *err)
+{
+    r->settings = settings_take(&r->gateway->settings);
+    int rc = check_admin(r, err);
+    r->identity = (struct str){0}; /* nothing is done there in a tenant's name */
+    return rc;
+}
+
 int authenticate(struct request *r, struct sg_error *err)
 {
+    if (http_request_listener(r->exchange) == HTTP_USE_ADMIN) {
+        return authenticate_admin(r, err);
+    }
     if (r->route.kind == ROUTE_METRICS && r->gateway->config->server.metrics_open) {
         return 0; /* whoever reaches the address */
     }

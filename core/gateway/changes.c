@@ -8,7 +8,8 @@
 static bool is_reread(const char *name)
 {
     return strcmp(name, "auth.keys") == 0 || strcmp(name, "auth.keys_file") == 0 ||
-           strcmp(name, "upstreams") == 0 || strcmp(name, "models") == 0;
+           strcmp(name, "upstreams") == 0 || strcmp(name, "models") == 0 ||
+           strcmp(name, "server.tls") == 0;
 }
 
 void changes_note(struct changes *changes, const char *name, const struct conf_node *at)

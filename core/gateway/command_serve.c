@@ -40,6 +40,9 @@ int command_check(const struct command_line *line)
     if (config == NULL) {
         return 1;
     }
+    if (config->settings->tls != NULL) {
+        config_tls_say(config->settings->tls);
+    }
     printf("%s: good: ", line->config);
     put_count(config->settings->upstreams_count, "upstream", "s", ", ");
     put_count(config->sandboxes_count, "sandbox", "es", ", ");

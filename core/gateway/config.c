@@ -14,9 +14,9 @@
 
 #define MEMORY_BUDGET_MIN (MIB)
 
-static const char *const section_names[] = {"server",   "auth",      "upstreams",
-                                            "models",   "sandboxes", "searches",
-                                            "sessions", "loop",      "interceptors"};
+static const char *const section_names[] = {"server",       "auth",      "upstreams", "models",
+                                            "sandboxes",    "searches",  "sessions",  "loop",
+                                            "interceptors", "accounting"};
 
 static const struct sg_option server_options[] = {
     {.name = "listen",
@@ -80,6 +80,22 @@ static const struct sg_option server_options[] = {
      SG_FIELD(struct server_config, socket_mode),
      .def = "0660",
      .help = "Mode of the files of Unix sockets: who may write to one can connect."},
+    {.name = "trusted_proxies",
+     .type = SG_STRINGS,
+     SG_FIELD(struct server_config, trusted_proxies),
+     .help = "Addresses and networks of proxies whose word on a client's address counts, for the "
+             "log; 'unix' for those that come by Unix sockets."},
+    {.name = "trusted_header",
+     .type = SG_CHOICE,
+     SG_FIELD(struct server_config, trusted_header),
+     .def = "x-forwarded-for",
+     .choices = "x-forwarded-for|forwarded",
+     .help = "The header in which they say it; the other one is a client's, and not read."},
+    {.name = "admin",
+     .type = SG_STRING,
+     SG_FIELD(struct server_config, admin),
+     .help = "An address of its own for /metrics and /admin, as in 'listen'. Of this machine "
+             "alone, unless a key has 'use: admin'; /metrics is not at 'listen' then."},
     {0},
 };
 
@@ -115,8 +131,9 @@ static const struct sg_option sessions_options[] = {
     {.name = "id_from",
      .type = SG_STRINGS,
      SG_FIELD(struct sessions_config, id_from),
-     .help = "Where the session id is read from, the first that has one; header:NAME is possible "
-             "too. Default: metadata.session_id, litellm_metadata.session_id."},
+     .help = "Where the session id is read from, the first that has one: metadata.session_id, "
+             "litellm_metadata.session_id (these two by default), metadata.user_id, "
+             "prompt_cache_key, header:NAME."},
     {.name = "on_shutdown",
      .type = SG_CHOICE,
      SG_FIELD(struct sessions_config, on_shutdown),
@@ -218,7 +235,7 @@ static void check_sections(const struct conf_node *root, struct conf_problems *p
             conf_problem(
                 problems, root->keys[i],
                 "unknown section '%s'; there are server, auth, upstreams, models, sandboxes, "
-                "searches, sessions, loop, interceptors",
+                "searches, sessions, loop, interceptors, accounting",
                 name);
         }
     }
@@ -238,14 +255,7 @@ static void read_sessions(struct config *config, const struct conf_node *root,
     }
     config_check_keep(config, section != NULL ? section : root, problems);
     for (const char *const *source = config->sessions.id_from; *source != NULL; source++) {
-        if (!list_has(usual, str_of(*source)) && strncmp(*source, "header:", 7) != 0) {
-            conf_problem(problems, conf_get(section, "id_from"),
-                         "sessions: 'id_from' may hold metadata.session_id, "
-                         "litellm_metadata.session_id and header:NAME, not '%s'",
-                         *source);
-        } else if (strncmp(*source, "header:", 7) == 0) {
-            config_check_id_source(*source, conf_get(section, "id_from"), problems);
-        }
+        config_check_id_source(*source, conf_get(section, "id_from"), problems);
     }
 }
 
@@ -283,7 +293,8 @@ static void read_server(struct config *config, const struct conf_node *root, con
                         struct conf_problems *problems)
 {
     const struct conf_node *section = conf_get(root, "server");
-    size_t found = conf_fill(server_options, section, root, NULL, "server", &config->server,
+    static const char *const by_hand[] = {"tls", NULL};
+    size_t found = conf_fill(server_options, section, root, by_hand, "server", &config->server,
                              config->arena, problems);
     if (listen != NULL) {
         const char **only = arena_get(config->arena, 2 * sizeof *only); /* ended by NULL */
@@ -293,6 +304,7 @@ static void read_server(struct config *config, const struct conf_node *root, con
     if (found == 0) {
         config_check_server(config, section != NULL ? section : root, listen != NULL, problems);
         read_budget(config, section, problems);
+        config_check_proxies(config, section != NULL ? section : root, problems);
     }
 }
 
@@ -309,9 +321,12 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         check_sections(root, problems);
         auth_read(path, root, &config->auth, config->settings, problems);
         read_server(config, root, listen, problems); /* what it may be depends on auth */
+        config->settings->tls = config_read_tls(path, root, arena, problems);
+        config->server.has_tls = config->settings->tls != NULL;
         read_sessions(config, root, problems);
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
                   problems);
+        accounting_read_config(path, root, &config->accounting, arena, problems);
         config_read_plugins(config, root, problems);
     }
     if (problems->count > 0) {
@@ -319,6 +334,18 @@ struct config *config_read(const char *path, const char *listen, struct conf_pro
         return NULL;
     }
     return config;
+}
+
+/* Addresses have it or have it not, from the start on. */
+static void read_tls_again(const struct config *config, const struct conf_node *root,
+                           struct settings *settings, struct conf_problems *problems,
+                           struct changes *changes)
+{
+    const struct conf_node *server = conf_get(root, "server");
+    settings->tls = config_read_tls(config->file, root, settings->arena, problems);
+    if ((settings->tls != NULL) != config->server.has_tls) {
+        changes_note(changes, "server.tls", conf_at(server != NULL ? server : root, "tls"));
+    }
 }
 
 struct settings *config_read_settings(const struct config *config, struct conf_problems *problems,
@@ -334,6 +361,9 @@ struct settings *config_read_settings(const struct config *config, struct conf_p
     }
     if (root != NULL && auth.mode == config->auth.mode) { /* what they may be depends on it */
         config_read_upstreams(config, root, settings, problems, changes);
+    }
+    if (root != NULL) {
+        read_tls_again(config, root, settings, problems, changes);
     }
     if (problems->count > 0 || auth.mode != config->auth.mode) {
         settings_unref(settings);
@@ -368,9 +398,13 @@ void config_free(struct config *config)
 
 static const struct config_section own_sections[] = {
     {"server", "Where the gateway serves, and its limits as a whole.", server_options, NULL},
+    {"server.tls",
+     "A certificate: then all TCP addresses speak HTTPS and nothing else. SIGHUP reads it again.",
+     tls_options, NULL},
     {"auth", "Who may use it.", auth_options, NULL},
     {"sessions", "How long containers live, and how many there may be.", sessions_options, NULL},
     {"loop", "What one request with tools of ours may use.", loop_options, NULL},
+    {"accounting", "What requests used, for whoever settles accounts.", accounting_options, NULL},
 };
 
 static void put_section(const struct config_section *section, const char *before, struct buf *out)

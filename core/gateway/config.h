@@ -6,8 +6,10 @@
 #include "base/arena.h"
 #include "base/digest.h"
 #include "conf/conf.h"
+#include "gateway/accounting.h"
 #include "gateway/circuit.h"
 #include "gateway/settings.h"
+#include "http/forwarded.h"
 #include "http/fetch.h"
 #include "plugin/call.h"
 #include "plugin/load.h"
@@ -32,8 +34,13 @@ struct server_config {
     const char *memory_budget; /* as written: "25%" or a size … */
     uint64_t memory_bytes;     /* … and what it comes to */
     bool metrics_open;
-    const char *socket_mode; /* as written: "0660" … */
-    mode_t socket_mode_bits; /* … and what it comes to */
+    const char *socket_mode;            /* as written: "0660" … */
+    mode_t socket_mode_bits;            /* … and what it comes to */
+    bool has_tls;                       /* settings.tls is there, at the start */
+    const char *const *trusted_proxies; /* as written … */
+    const char *trusted_header;
+    struct http_proxies proxies; /* … and what they come to */
+    const char *admin;           /* an address, as in `listen`; NULL: none */
 };
 
 struct auth_config {
@@ -47,8 +54,7 @@ struct sessions_config {
     const char *on_shutdown; /* "delete" or "keep" … */
     const char *state_file;  /* … with its path; NULL with "delete" */
     int64_t state_every_ms;  /* 0: at the end only */
-    const char *const
-        *id_from; /* "metadata.session_id", "litellm_metadata.session_id", "header:NAME" */
+    const char *const *id_from; /* "header:NAME", or what session_id_source_valid() knows */
 };
 
 struct loop_config {
@@ -114,6 +120,7 @@ struct config {
     struct settings *settings; /* that the start reads; a reference */
     struct sessions_config sessions;
     struct loop_config loop;
+    struct accounting_config accounting;
     struct sandbox *sandboxes;
     size_t sandboxes_count;
     struct search *searches;
@@ -167,6 +174,14 @@ void auth_read(const char *file, const struct conf_node *root, struct auth_confi
                struct settings *, struct conf_problems *);
 extern const struct sg_option auth_options[];
 
+/* config_tls.c: the certificate. NULL where the file has none, or with problems. Reads files. */
+struct http_tls;
+struct http_tls *config_read_tls(const char *file, const struct conf_node *root, struct arena *,
+                                 struct conf_problems *);
+extern const struct sg_option tls_options[];
+void config_tls_say(const struct http_tls *); /* on standard error, where its time is nearly over */
+void config_tls_log(const struct http_tls *);
+
 /* config_check.c: what single values may be. */
 void config_check_server(struct config *, const struct conf_node *section, bool listen_is_given,
                          struct conf_problems *);
@@ -180,6 +195,9 @@ enum header_source { /* "header:NAME" */
 enum header_source config_header_source(const char *text);
 const char *config_key_problem(const char *key); /* "is empty"; NULL: a header can carry it */
 void config_check_url(const struct upstream *, const struct conf_node *at, struct conf_problems *);
+
+/* config_proxies.c: whose word counts for a client's address. */
+void config_check_proxies(struct config *, const struct conf_node *section, struct conf_problems *);
 
 /* config_keep.c: what a shutdown leaves for the next start. */
 void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);

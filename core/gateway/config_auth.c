@@ -81,17 +81,17 @@ static enum auth_mode mode_of(const char *text)
                                               : AUTH_KEYS;
 }
 
-/* The clients' keys are the upstreams' affair, but for those that read metrics. */
+/* The clients' keys are the upstreams' affair, but for the operator's own. */
 static void check_passthrough(const struct key_set *set, struct conf_problems *problems)
 {
     const char *main_file = problems->file;
     for (size_t i = 0; i < set->count; i++) {
-        if (!set->keys[i].for_metrics) {
+        if (!set->keys[i].for_metrics && !set->keys[i].for_admin) {
             struct conf_node at = {.line = set->keys[i].line, .column = 1};
             problems->file = set->keys[i].file;
             conf_problem(problems, &at,
                          "auth: in mode 'passthrough' clients have keys of the upstreams: key '%s' "
-                         "needs 'use: metrics' here",
+                         "needs 'use: metrics' or 'use: admin' here",
                          set->keys[i].name);
         }
     }

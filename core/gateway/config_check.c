@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "gateway/listen.h"
 #include "gateway/upstream.h"
+#include "session/control_keys.h"
 
 #include <libgen.h>
 #include <stdlib.h>
@@ -61,6 +62,18 @@ static void check_listen(struct config *config, const struct conf_node *section,
         const struct conf_node *at = conf_at(section, "listen");
         bool is_list = at->type == CONF_LIST && entry < at->count;
         conf_problem(problems, is_list ? at->items[entry] : at, "%s", err.message);
+    } else if (listen_read_admin(config, &ignored, &err) != 0) {
+        conf_problem(problems, conf_at(section, "admin"), "%s", err.message);
+    }
+}
+
+static void check_metrics(const struct config *config, const struct conf_node *section,
+                          struct conf_problems *problems)
+{
+    if (config->server.admin != NULL && config->server.metrics_open) {
+        conf_problem(problems, conf_at(section, "metrics_open"),
+                     "server: 'metrics_open' is about /metrics at 'listen', where it is not beside "
+                     "'admin': leave one of the two out");
     }
 }
 
@@ -97,6 +110,7 @@ void config_check_server(struct config *config, const struct conf_node *section,
     for (const char *const *name = config->server.forward_headers; *name != NULL; name++) {
         check_forwarded(conf_get(section, "forward_headers"), *name, problems);
     }
+    check_metrics(config, section, problems);
     if (!read_mode(config->server.socket_mode, &config->server.socket_mode_bits)) {
         conf_problem(problems, conf_at(section, "socket_mode"),
                      "server: 'socket_mode' must be a mode such as 0660 that lets its owner write, "
@@ -127,7 +141,15 @@ void config_check_id_source(const char *source, const struct conf_node *at,
                             struct conf_problems *problems)
 {
     enum header_source kind = config_header_source(source);
-    if (kind == HEADER_SOURCE_SECRET) {
+    if (strncmp(source, "header:", 7) != 0) {
+        if (!session_id_source_valid(source)) {
+            conf_problem(problems, at,
+                         "sessions: 'id_from' may hold metadata.session_id, "
+                         "litellm_metadata.session_id, metadata.user_id, prompt_cache_key and "
+                         "header:NAME, not '%.80s'",
+                         source);
+        }
+    } else if (kind == HEADER_SOURCE_SECRET) {
         conf_problem(problems, at,
                      "sessions: 'id_from' may not hold '%s': a secret is no session id, ids are "
                      "listed",

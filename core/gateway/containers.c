@@ -56,8 +56,9 @@ void container_source_attach(struct request *r)
 }
 
 /* It can be named by the next request for as long as its sandbox says. */
-static void lease_is_named(struct request *r)
+static void lease_begun(struct request *r)
 {
+    r->leased_us = clock_us();
     if (r->route.surface->container != NULL) {
         lease_keep(r->lease, lease_sandbox(r->lease)->keep_ms);
     }
@@ -78,7 +79,8 @@ int container_take(struct request *r, const struct sandbox *sandbox, struct sg_e
                            .deadline = r->deadline};
     int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
     if (rc == 0) {
-        lease_is_named(r);
+        lease_begun(r);
+        r->may_have_lost = past_may_have_run(r) && lease_is_unused(r->lease);
     }
     return rc;
 }
@@ -97,7 +99,7 @@ static int take_by_id(struct request *r, struct str id, bool is_parked, struct s
                                    : client_unknown(err);
     if (rc == 0) {
         r->has_resumed = true;
-        lease_is_named(r);
+        lease_begun(r);
     }
     return rc;
 }

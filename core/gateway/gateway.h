@@ -3,6 +3,7 @@
 #define SANDGATE_GATEWAY_GATEWAY_H
 
 #include "base/error.h"
+#include "gateway/accounting.h"
 #include "gateway/config.h"
 #include "gateway/listen.h"
 #include "loop/worker.h"
@@ -20,6 +21,7 @@ struct gateway {
     struct records *records;   /* what chat answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
     struct records *relayed;   /* ids that upstreams gave away */
+    struct records *pasts;     /* of sessions: may something have run in them? (past.c) */
     struct search_state *searches;
     struct http_server *server;
     struct worker_pool *pool;
@@ -27,7 +29,8 @@ struct gateway {
     size_t loops_count;
     atomic_bool is_draining;
     struct metrics *metrics; /* NULL: nothing is counted */
-    struct listen listen;    /* where it serves */
+    struct accounting accounting;
+    struct listen listen; /* where it serves */
 };
 
 /* serve.c: serving, from the configuration to the exit code. */

@@ -164,15 +164,21 @@ static int announce_loss(struct loss_sink *sink, struct sg_error *err)
         "{\"state\":\"lost\",\"note\":\"This is a new sandbox, since that of "
         "the calls before has ended: "
         "earlier variables and files are gone.\"}";
+    static const char perhaps[] =
+        "{\"state\":\"lost\",\"note\":\"This is a new sandbox: variables and files of earlier runs "
+        "in this conversation, if there were any, are gone.\"}";
     struct request *r = sink->request;
-    bool is_replaced = lease_take_loss(r->lease), has_ended = r->has_lost_container;
-    r->has_lost_container = false;
-    if (!is_replaced && !has_ended) {
-        return 0;
+    struct str note = {0};
+    if (lease_take_loss(r->lease)) {
+        note = STR(replaced);
+    } else if (r->has_lost_container) {
+        note = STR(ended);
+    } else if (r->may_have_lost) {
+        note = STR(perhaps);
     }
-    return is_replaced
-               ? sink->to->event(sink->to->ctx, SG_OUT_STATUS, replaced, sizeof replaced - 1, err)
-               : sink->to->event(sink->to->ctx, SG_OUT_STATUS, ended, sizeof ended - 1, err);
+    r->has_lost_container = r->may_have_lost = false;
+    return note.len == 0 ? 0
+                         : sink->to->event(sink->to->ctx, SG_OUT_STATUS, note.data, note.len, err);
 }
 
 static int pass_event(void *ctx, enum sg_out kind, const void *data, size_t len,
@@ -235,6 +241,7 @@ static int run_code(struct sg_call *call, const struct sg_run *wanted, const str
     struct sg_sink passing = {pass_event, &sink};
     int64_t began_us = clock_us();
     rc = lease_run(r->lease, &run, &passing, &r->runs, err);
+    r->code_runs += r->runs - runs_before;
     if (r->runs != runs_before || !gave_up(rc)) {
         count_run(r, rc, sink.has_raised, clock_us() - began_us);
     }

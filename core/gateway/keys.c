@@ -34,8 +34,9 @@ const struct sg_option auth_key_options[] = {
      .type = SG_CHOICE,
      SG_FIELD(struct auth_key_text, use),
      .def = "requests",
-     .choices = "requests|metrics",
-     .help = "metrics: the key opens /metrics and nothing else; requests: everything but that."},
+     .choices = "requests|metrics|admin",
+     .help = "metrics: the key opens /metrics and nothing else; admin: the address "
+             "server.admin and nothing else; requests: everything but those."},
     {.name = "expires",
      .type = SG_STRING,
      SG_FIELD(struct auth_key_text, expires),
@@ -150,8 +151,9 @@ static bool shares_alike(const struct auth_key *a, const struct auth_key *b)
 bool keys_alike(const struct auth_key *a, const struct auth_key *b)
 {
     return texts_alike(a->name, b->name) && a->for_metrics == b->for_metrics &&
-           a->expires_unix_ms == b->expires_unix_ms && lists_alike(a->models, b->models) &&
-           lists_alike(a->tools, b->tools) && shares_alike(a, b);
+           a->for_admin == b->for_admin && a->expires_unix_ms == b->expires_unix_ms &&
+           lists_alike(a->models, b->models) && lists_alike(a->tools, b->tools) &&
+           shares_alike(a, b);
 }
 
 /* ---- reading one ---- */
@@ -254,16 +256,22 @@ static const char *const *list_given(const struct entry *e, const char *name,
     return conf_is_absent(conf_get(e->node, name)) ? NULL : list;
 }
 
+static bool is_for_requests(const struct auth_key *key)
+{
+    return !key->for_metrics && !key->for_admin;
+}
+
 static bool use_usable(const struct entry *e, struct auth_key *key)
 {
     static const struct auth_key nothing = {0};
     key->for_metrics = strcmp(e->text->use, "metrics") == 0;
+    key->for_admin = strcmp(e->text->use, "admin") == 0;
     bool is_plain = key->models == NULL && key->tools == NULL && shares_alike(key, &nothing);
-    if (key->for_metrics && !is_plain) {
+    if ((key->for_metrics || key->for_admin) && !is_plain) {
         conf_problem(e->problems, e->node,
-                     "auth: key '%s' opens /metrics only: models, tools, limits and users mean "
-                     "nothing for it",
-                     key->name);
+                     "auth: key '%s' opens %s only: models, tools, limits and users mean nothing "
+                     "for it",
+                     key->name, key->for_admin ? "the admin address" : "/metrics");
         return false;
     }
     return true;
@@ -305,7 +313,8 @@ static bool key_fits(const struct key_set *set, const struct auth_key *key, cons
                      key->name, twin->name, twin->file, twin->line);
         return false;
     }
-    if (first != NULL && !first->for_metrics && !key->for_metrics && !shares_alike(first, key)) {
+    if (first != NULL && is_for_requests(first) && is_for_requests(key) &&
+        !shares_alike(first, key)) {
         conf_problem(e->problems, e->node,
                      "auth: key '%s' has other limits or users than at %s:%d: keys of one name are "
                      "one identity, so that both have to say the same",
@@ -330,4 +339,13 @@ void keys_read(struct key_set *set, const struct conf_node *list,
             hash_put(&set->by_name, &key->by_name, hash_bytes(key->name, strlen(key->name)));
         }
     }
+}
+
+bool keys_open_admin(const struct key_set *set)
+{
+    bool is_open = false;
+    for (size_t i = 0; i < set->count; i++) {
+        is_open = is_open || set->keys[i].for_admin;
+    }
+    return is_open;
 }

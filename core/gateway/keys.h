@@ -16,6 +16,7 @@ struct auth_key {
     const char *name; /* the identity; two keys of one name are one identity */
     uint8_t sha256[SHA256_BYTES];
     bool for_metrics;              /* opens /metrics, and nothing else */
+    bool for_admin;                /* opens the admin address, and nothing else */
     const char *const *models;     /* names and patterns; NULL: all */
     const char *const *tools;      /* hosted kinds, likewise */
     struct key_limits limits;      /* of the name: of all its keys and users together */
@@ -54,6 +55,8 @@ void keys_clear(struct key_set *); /* its indexes; the keys are the arena's */
 struct auth_key *keys_find(const struct key_set *, const uint8_t sha256[SHA256_BYTES]);
 /* The first of that name; NULL: there is none. */
 struct auth_key *keys_named(const struct key_set *, struct str name);
+/* Is there one that opens the admin address? */
+bool keys_open_admin(const struct key_set *);
 /* Do two entries say the same, but for the key itself and its place? */
 bool keys_alike(const struct auth_key *, const struct auth_key *);
 

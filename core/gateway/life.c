@@ -337,7 +337,9 @@ static void life_free(struct life *life)
     records_free(gateway->records);
     records_free(gateway->responses);
     records_free(gateway->relayed);
+    records_free(gateway->pasts);
     search_state_free(gateway->searches);
+    accounting_close(&gateway->accounting);
     if (life->signal_event != NULL) {
         event_free(life->signal_event);
     }

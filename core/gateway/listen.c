@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int too_many(struct sg_error *err)
+static int too_many(const struct listen *listen, struct sg_error *err)
 {
     return error_set(err, SG_E_CONFIG,
-                     "server: 'listen' comes to more than %d addresses: leave some out",
+                     "server: '%s' comes to more than %d addresses: leave some out", listen->option,
                      HTTP_LISTENERS_MAX);
 }
 
@@ -31,12 +31,12 @@ static int read_unix(const char *text, mode_t mode, struct listen *ret, struct s
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if ((path[0] != '/' && path[0] != '@') || len < 2 || len >= sizeof address.sun_path) {
         return error_set(err, SG_E_CONFIG,
-                         "server: 'listen' must be unix: and an absolute path, or @ and a name, of "
+                         "server: '%s' must be unix: and an absolute path, or @ and a name, of "
                          "at most %zu bytes, not '%s'",
-                         sizeof address.sun_path - 1, text);
+                         ret->option, sizeof address.sun_path - 1, text);
     }
     if (ret->count == HTTP_LISTENERS_MAX) {
-        return too_many(err);
+        return too_many(ret, err);
     }
     struct http_listener_options *at = &ret->at[ret->count++];
     memcpy(address.sun_path, path, len);
@@ -89,7 +89,7 @@ static int add_found(const struct addrinfo *found, const char *host, struct list
             continue;
         }
         if (ret->count == HTTP_LISTENERS_MAX) {
-            return too_many(err);
+            return too_many(ret, err);
         }
         memcpy(&ret->at[ret->count].address, at->ai_addr, at->ai_addrlen);
         ret->at[ret->count].address_len = at->ai_addrlen;
@@ -98,9 +98,9 @@ static int add_found(const struct addrinfo *found, const char *host, struct list
     }
     return ret->count > first ? 0
                               : error_set(err, SG_E_CONFIG,
-                                          "server: 'listen' names '%s', of whose addresses this "
+                                          "server: '%s' names '%s', of whose addresses this "
                                           "machine has none",
-                                          host);
+                                          ret->option, host);
 }
 
 /* "127.0.0.1:4000", "[::1]:4000", "localhost:4000", ":4000" */
@@ -114,9 +114,9 @@ static int read_tcp(const char *text, struct listen *ret, struct sg_error *err)
         strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
         strtol(colon + 1, NULL, 10) > 65535) {
         return error_set(err, SG_E_CONFIG,
-                         "server: 'listen' must be an address and port such as 127.0.0.1:4000, not "
+                         "server: '%s' must be an address and port such as 127.0.0.1:4000, not "
                          "'%s'",
-                         text);
+                         ret->option, text);
     }
     memcpy(host, text, len);
     memcpy(name, bracketed ? text + 1 : text, bracketed ? len - 2 : len);
@@ -124,8 +124,8 @@ static int read_tcp(const char *text, struct listen *ret, struct sg_error *err)
     struct addrinfo *found = NULL;
     int rc = getaddrinfo(name[0] != '\0' ? name : NULL, colon + 1, &hints, &found);
     if (rc != 0) {
-        return error_set(err, SG_E_CONFIG, "server: 'listen' address '%s' is not known here: %s",
-                         text, gai_strerror(rc));
+        return error_set(err, SG_E_CONFIG, "server: '%s' address '%s' is not known here: %s",
+                         ret->option, text, gai_strerror(rc));
     }
     rc = add_found(found, host, ret, err);
     freeaddrinfo(found);
@@ -148,6 +148,19 @@ static int check_auth(const struct config *config, const struct http_listener_op
                      address);
 }
 
+/* What is told and done there is the operator's. */
+static int check_admin(const struct config *config, const struct http_listener_options *at,
+                       const char *address, struct sg_error *err)
+{
+    if (http_address_is_local(&at->address) || keys_open_admin(&config->settings->keys)) {
+        return 0;
+    }
+    return error_set(err, SG_E_CONFIG,
+                     "server: 'admin' at %s would let everybody who reaches it end sessions: use "
+                     "127.0.0.1 or a Unix socket, or make a key with 'use: admin'",
+                     address);
+}
+
 /* Ports that are chosen later never meet. */
 static int check_others(const struct listen *listen, size_t index, const char *text,
                         struct sg_error *err)
@@ -162,24 +175,41 @@ static int check_others(const struct listen *listen, size_t index, const char *t
             char address[HTTP_ADDRESS_BYTES];
             http_address_write(&other->address, other->address_len, address);
             return error_set(err, SG_E_CONFIG,
-                             "server: 'listen' has '%s' beside %s, which meet: leave one of them "
+                             "server: '%s' has '%s' beside %s, which meet: leave one of them "
                              "out",
-                             text, address);
+                             listen->option, text, address);
         }
     }
     return 0;
 }
 
-static int read_entry(const struct config *config, const char *text, struct listen *ret,
-                      struct sg_error *err)
+static int read_entry(const struct config *config, const char *text, enum http_listener_use use,
+                      struct listen *ret, struct sg_error *err)
 {
     size_t first = ret->count;
     bool is_unix = strncmp(text, "unix:", strlen("unix:")) == 0;
     int rc = is_unix ? read_unix(text, config->server.socket_mode_bits, ret, err)
                      : read_tcp(text, ret, err);
     for (size_t i = first; rc == 0 && i < ret->count; i++) {
-        rc = check_auth(config, &ret->at[i], text, err);
+        ret->at[i].use = use;
+        rc = use == HTTP_USE_ADMIN ? check_admin(config, &ret->at[i], text, err)
+                                   : check_auth(config, &ret->at[i], text, err);
         rc = rc == 0 ? check_others(ret, i, text, err) : rc;
+    }
+    return rc;
+}
+
+int listen_read_admin(const struct config *config, struct listen *ret, struct sg_error *err)
+{
+    size_t first = ret->count;
+    ret->option = "admin";
+    if (config->server.admin == NULL) {
+        return 0;
+    }
+    int rc = read_entry(config, config->server.admin, HTTP_USE_ADMIN, ret, err);
+    ret->admin_is_local = rc == 0;
+    for (size_t i = first; i < ret->count; i++) {
+        ret->admin_is_local = ret->admin_is_local && http_address_is_local(&ret->at[i].address);
     }
     return rc;
 }
@@ -188,9 +218,10 @@ int listen_read(const struct config *config, struct listen *ret, size_t *ret_ent
                 struct sg_error *err)
 {
     *ret_entry = 0;
+    ret->option = "listen";
     for (const char *const *entry = config->server.listen; *entry != NULL; entry++) {
         *ret_entry = (size_t)(entry - config->server.listen);
-        int rc = read_entry(config, *entry, ret, err);
+        int rc = read_entry(config, *entry, HTTP_USE_PUBLIC, ret, err);
         if (rc != 0) {
             return rc;
         }
@@ -225,6 +256,7 @@ int listen_choose(const struct config *config, struct listen *ret, struct sg_err
         return rc;
     }
     ret->is_handed_over = ret->count > 0;
-    return ret->is_handed_over ? check_handed_over(config, ret, err)
-                               : listen_read(config, ret, &ignored, err);
+    rc = ret->is_handed_over ? check_handed_over(config, ret, err)
+                             : listen_read(config, ret, &ignored, err);
+    return rc == 0 ? listen_read_admin(config, ret, err) : rc;
 }

@@ -321,6 +321,7 @@ static int answer_finish(struct request *r, struct turns *turns, bool has_text,
     if (!turns->surface->wants_stream(r->talk)) {
         return answer_json(r, 200, buf_str(&turns->out), err);
     }
+    limits_leave(r);
     rc = write_out(r, turns, err);
     return rc == 0 ? http_answer_end(r->exchange, err) : rc;
 }
@@ -390,6 +391,7 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
             buf_reset(&turns->out);
         } /* else it holds what the surface has told before the failure */
         turns->surface->fail(r->talk, err, &turns->out);
+        limits_leave(r);
         if (http_answer_write(r->exchange, buf_str(&turns->out), &ignored) == 0) {
             (void)http_answer_end(r->exchange, &ignored); /* the client may have gone */
         }
@@ -417,6 +419,7 @@ int loop_serve(struct request *r, struct sg_error *err)
     if (rc != 0) {
         return rc;
     }
+    past_note(r);
     turns.calls_max =
         turns.surface->calls_max == NULL ? SIZE_MAX : turns.surface->calls_max(r->talk);
     r->spoke_ms = clock_ms();

@@ -62,7 +62,8 @@ const struct metric_family metric_families[FAMILY_COUNT] = {
 };
 
 static const char *const route_words[METRIC_ROUTE_COUNT] = {
-    "chat", "responses", "messages", "relay", "models", "sessions", "health", "metrics", "none"};
+    "chat",     "responses", "messages", "relay", "models",
+    "sessions", "health",    "metrics",  "admin", "none"};
 static const char *const status_words[] = {"2xx", "3xx", "4xx", "5xx", "gone"};
 static const char *const fault_words[METRIC_FAULT_COUNT] = {
     "unreachable", "timeout", "limited", "refused", "client_error", "server_error", "broken"};

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "gateway/config.h"
 #include "gateway/search_hits.h"
+#include "http/tls.h"
 
 struct metrics;
 
@@ -19,6 +20,7 @@ enum metric_route {
     METRIC_ROUTE_SESSIONS,
     METRIC_ROUTE_HEALTH,
     METRIC_ROUTE_METRICS,
+    METRIC_ROUTE_ADMIN,
     METRIC_ROUTE_NONE, /* a path that is not there */
     METRIC_ROUTE_COUNT
 };
@@ -97,10 +99,17 @@ struct metrics_now { /* what is read at the moment, from others */
     size_t worker_tasks, worker_threads_max;
     uint64_t calls_abandoned;
     uint64_t memory_bytes, memory_budget; /* held for requests */
+    bool has_tls;
+    uint64_t handshakes[HTTP_HANDSHAKE_COUNT];
+    int64_t certificate_days; /* that are left */
     size_t loops;
     bool is_draining;
     uint64_t cpu_us, resident_bytes;
 };
+
+/* Pieces of that form, for others who have numbers of their own: label="value", escaped; and what a family is. */
+void metrics_put_label(struct buf *out, const char *label, const char *value);
+void metrics_put_head(struct buf *out, const char *name, const char *help, const char *type);
 
 /* The text form of Prometheus, version 0.0.4. Any thread. */
 void metrics_put(struct metrics *, const struct metrics_now *, struct buf *out);

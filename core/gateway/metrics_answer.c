@@ -2,6 +2,7 @@
 #include "gateway/request.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "gateway/metrics.h"
 #include "http/admission.h"
 
@@ -24,7 +25,10 @@ static enum metric_route route_of(const struct route *route)
                                                [ROUTE_RESPONSE_CANCEL] = METRIC_ROUTE_RESPONSES,
                                                [ROUTE_METRICS] = METRIC_ROUTE_METRICS,
                                                [ROUTE_LIVE] = METRIC_ROUTE_HEALTH,
-                                               [ROUTE_READY] = METRIC_ROUTE_HEALTH};
+                                               [ROUTE_READY] = METRIC_ROUTE_HEALTH,
+                                               [ROUTE_ADMIN_SESSIONS] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_SESSION] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN};
     static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
     for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {
@@ -55,7 +59,7 @@ static uint64_t cpu_us(void)
 }
 
 /* From the second number of /proc/self/statm; 0 where there is none. */
-static uint64_t resident_bytes(void)
+uint64_t process_resident_bytes(void)
 {
     unsigned long long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -77,6 +81,19 @@ static uint64_t calls_abandoned(const struct config *config)
     return sum;
 }
 
+static void tls_now(struct gateway *gateway, struct metrics_now *now)
+{
+    struct settings *settings = settings_take(&gateway->settings);
+    now->has_tls = gateway->config->server.has_tls && settings->tls != NULL;
+    for (int i = 0; i < HTTP_HANDSHAKE_COUNT; i++) {
+        now->handshakes[i] = http_server_handshakes(gateway->server, (enum http_handshake)i);
+    }
+    if (now->has_tls) {
+        now->certificate_days = http_tls_days_left(settings->tls, clock_unix_s());
+    }
+    settings_unref(settings);
+}
+
 int metrics_answer(struct request *r, struct sg_error *err)
 {
     struct gateway *gateway = r->gateway;
@@ -95,9 +112,11 @@ int metrics_answer(struct request *r, struct sg_error *err)
                               .loops = gateway->loops_count,
                               .is_draining = atomic_load(&gateway->is_draining),
                               .cpu_us = cpu_us(),
-                              .resident_bytes = resident_bytes()};
+                              .resident_bytes = process_resident_bytes()};
     registry_stats(gateway->registry, &now.registry);
+    tls_now(gateway, &now);
     metrics_put(gateway->metrics, &now, &out);
+    accounting_put_metrics(&gateway->accounting, &out);
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);
     fields[count++] = (struct http_answer_field){STR("content-type"),

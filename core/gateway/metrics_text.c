@@ -13,7 +13,7 @@ static uint64_t sum(const struct metrics *m, size_t place)
     return total;
 }
 
-static void put_label(struct buf *out, const char *label, const char *value)
+void metrics_put_label(struct buf *out, const char *label, const char *value)
 {
     (void)buf_printf(out, "%s=\"", label); /* overflow shows in the buffer */
     for (; *value != '\0'; value++) {
@@ -54,13 +54,13 @@ static void put_labels(const struct metrics *m, enum family family, size_t first
         const char *label = m->dimensions[d[i]].label;
         if (label != NULL) {
             (void)buf_puts(out, before);
-            put_label(out, label, value_of(m, d[i], at[i]));
+            metrics_put_label(out, label, value_of(m, d[i], at[i]));
             before = ",";
         }
     }
     if (le != NULL) {
         (void)buf_puts(out, before);
-        put_label(out, "le", le);
+        metrics_put_label(out, "le", le);
         before = ",";
     }
     (void)buf_puts(out, before[0] == ',' ? "}" : "");
@@ -86,7 +86,7 @@ static void put_histogram(const struct metrics *m, enum family family, size_t fi
     (void)buf_printf(out, " %" PRIu64 "\n", below);
 }
 
-static void put_head(struct buf *out, const char *name, const char *help, const char *type)
+void metrics_put_head(struct buf *out, const char *name, const char *help, const char *type)
 {
     (void)buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -96,8 +96,8 @@ static void put_family(const struct metrics *m, enum family family, struct buf *
     size_t firsts = values_count(m, metric_families[family].first);
     size_t seconds = m->dimensions[metric_families[family].second].count;
     bool is_histogram = metric_families[family].is_histogram;
-    put_head(out, metric_families[family].name, metric_families[family].help,
-             is_histogram ? "histogram" : "counter");
+    metrics_put_head(out, metric_families[family].name, metric_families[family].help,
+                     is_histogram ? "histogram" : "counter");
     for (size_t i = 0; i < firsts; i++) {
         for (size_t k = 0; !is_histogram && k < seconds; k++) {
             (void)buf_puts(out, metric_families[family].name);
@@ -113,7 +113,7 @@ static void put_family(const struct metrics *m, enum family family, struct buf *
 static void put_one(struct buf *out, const char *type, const char *name, const char *help,
                     uint64_t value)
 {
-    put_head(out, name, help, type);
+    metrics_put_head(out, name, help, type);
     (void)buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
@@ -124,7 +124,8 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
         size_t count;
     } states[] = {
         {"creating", r->creating}, {"ready", r->ready}, {"closing", r->closing}, {"lost", r->lost}};
-    put_head(out, "sandgate_containers", "Containers by state; lost: cannot be deleted.", "gauge");
+    metrics_put_head(out, "sandgate_containers", "Containers by state; lost: cannot be deleted.",
+                     "gauge");
     for (size_t i = 0; i < COUNT_OF(states); i++) {
         (void)buf_printf(out, "sandgate_containers{state=\"%s\"} %zu\n", states[i].state,
                          states[i].count);
@@ -145,15 +146,35 @@ static void put_containers(const struct registry_stats *r, size_t max, struct bu
             "Attempts to delete a container that failed; each is repeated.", r->destroy_failures);
 }
 
+static void put_tls(const struct metrics_now *now, struct buf *out)
+{
+    put_head(out, "sandgate_tls_handshakes_total", "TLS handshakes that were good, by kind.",
+             "counter");
+    for (int i = 0; i < HTTP_HANDSHAKE_TIMEOUT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshakes_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_handshake_failures_total", "TLS handshakes that failed, by kind.",
+             "counter");
+    for (int i = HTTP_HANDSHAKE_TIMEOUT; i < HTTP_HANDSHAKE_COUNT; i++) {
+        (void)buf_printf(out, "sandgate_tls_handshake_failures_total{kind=\"%s\"} %" PRIu64 "\n",
+                         http_handshake_name((enum http_handshake)i), now->handshakes[i]);
+    }
+    put_head(out, "sandgate_tls_certificate_days",
+             "Whole days until the certificate expires; below 0: it has.", "gauge");
+    (void)buf_printf(out, "sandgate_tls_certificate_days %" PRId64 "\n", now->certificate_days);
+}
+
 static void put_circuits(const struct metrics *m, struct buf *out)
 {
     size_t count = values_count(m, DIM_UPSTREAM);
-    put_head(out, "sandgate_upstream_circuit_open",
-             "1 while requests with another place to go leave the upstream alone.", "gauge");
+    metrics_put_head(out, "sandgate_upstream_circuit_open",
+                     "1 while requests with another place to go leave the upstream alone.",
+                     "gauge");
     for (size_t i = 0; i < count && i < METRICS_UPSTREAMS_MAX; i++) {
         struct upstream_state *state = upstream_state_at(m->upstreams, i);
         (void)buf_puts(out, "sandgate_upstream_circuit_open{");
-        put_label(out, "upstream", state->name);
+        metrics_put_label(out, "upstream", state->name);
         (void)buf_printf(out, "} %d\n", circuit_look(&state->circuit).is_open);
     }
 }
@@ -180,7 +201,7 @@ static void put_process(const struct metrics *m, const struct metrics_now *now, 
             "server.memory_budget; beyond it clients get 503.", now->memory_budget);
     put_one(out, "gauge", "sandgate_loops", "Event loops.", now->loops);
     put_one(out, "gauge", "sandgate_draining", "1 while the gateway finishes.", now->is_draining);
-    put_head(out, "process_cpu_seconds_total", "CPU time, user and system.", "counter");
+    metrics_put_head(out, "process_cpu_seconds_total", "CPU time, user and system.", "counter");
     (void)buf_printf(out, "process_cpu_seconds_total %" PRIu64 ".%06" PRIu64 "\n",
                      now->cpu_us / 1000000, now->cpu_us % 1000000);
     put_one(out, "gauge", "process_resident_memory_bytes", "Memory in use.", now->resident_bytes);
@@ -194,6 +215,9 @@ void metrics_put(struct metrics *m, const struct metrics_now *now, struct buf *o
         put_family(m, (enum family)i, out);
     }
     put_containers(&now->registry, now->containers_max, out);
+    if (now->has_tls) {
+        put_tls(now, out);
+    }
     put_circuits(m, out);
     put_process(m, now, out);
 }

@@ -1,6 +1,7 @@
 /* The relay: a request in which no interceptor takes part goes up as it came (less control keys), and its answer comes
  * back byte for byte, streams as they happen. */
 #include "gateway/relayed_ids.h"
+#include "gateway/relayed_usage.h"
 #include "gateway/upstream.h"
 
 #include "base/check.h"
@@ -117,7 +118,12 @@ static int relay_head(struct request *r, const struct upstream_call *call, struc
     return rc == 0 && call->is_stream ? http_answer_flush(r->exchange, err) : rc;
 }
 
-static int relay_pieces(struct request *r, struct upstream_call *call, struct relayed_ids *ids,
+struct beside { /* what is read of an answer on its way */
+    struct relayed_ids ids;
+    struct relayed_usage usage;
+};
+
+static int relay_pieces(struct request *r, struct upstream_call *call, struct beside *beside,
                         struct sg_error *err)
 {
     for (;;) {
@@ -128,10 +134,12 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct re
             return rc;
         }
         if (piece.len == 0) {
-            relayed_ids_end(ids); /* before the client can come back with them */
+            relayed_ids_end(&beside->ids); /* before the client can come back with them */
+            limits_leave(r);
             return http_answer_end(r->exchange, err);
         }
-        relayed_ids_feed(ids, piece);
+        relayed_ids_feed(&beside->ids, piece);
+        relayed_usage_feed(&beside->usage, piece);
         rc = http_answer_write(r->exchange, piece, err);
         if (rc != 0) {
             return rc;
@@ -141,10 +149,12 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct re
 
 static int relay_body(struct request *r, struct upstream_call *call, struct sg_error *err)
 {
-    struct relayed_ids ids;
-    relayed_ids_begin(&ids, call);
-    int rc = relay_pieces(r, call, &ids, err);
-    relayed_ids_end(&ids);
+    struct beside beside;
+    relayed_ids_begin(&beside.ids, call);
+    relayed_usage_begin(&beside.usage, call);
+    int rc = relay_pieces(r, call, &beside, err);
+    relayed_ids_end(&beside.ids);
+    relayed_usage_end(&beside.usage, r);
     return rc;
 }
 

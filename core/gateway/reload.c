@@ -218,6 +218,16 @@ static void taken_log(const struct settings *before, const struct settings *now)
 
 /* ---- doing it ---- */
 
+/* Where a certificate has come or gone a restart is needed: what the addresses have stays. */
+static void keep_tls(const struct config *config, const struct settings *before,
+                     struct settings *now)
+{
+    if ((now->tls != NULL) != config->server.has_tls) {
+        http_tls_unref(now->tls);
+        now->tls = before->tls == NULL ? NULL : http_tls_ref(before->tls);
+    }
+}
+
 void gateway_reload(struct gateway *gateway)
 {
     struct reload reload = {.config = gateway->config};
@@ -234,8 +244,13 @@ void gateway_reload(struct gateway *gateway)
     if (reload.settings != NULL) {
         struct settings *before = settings_take(&gateway->settings);
         struct settings *now = settings_ref(reload.settings);
+        keep_tls(gateway->config, before, now);
         settings_put_in_force(&gateway->settings, TAKE(reload.settings), gateway->quotas,
                               gateway->upstream_states);
+        if (now->tls != before->tls) {
+            http_server_set_tls(gateway->server, now->tls);
+            config_tls_log(now->tls);
+        }
         taken_log(before, now);
         settings_unref(before);
         settings_unref(now);

@@ -29,6 +29,7 @@ static struct request *request_begin(struct gateway *gateway, struct http_exchan
     memcpy(r->id, "req_", 4);
     random_id(r->id + 4);
     r->began_us = clock_us();
+    r->relayed_usage = SURFACE_USAGE_NONE;
     r->deadline = deadline_in(gateway->config->server.request_timeout_ms);
     return r;
 }
@@ -195,7 +196,23 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS) {
         return metrics_answer(r, err);
     }
+    if (r->route.kind >= ROUTE_ADMIN_SESSIONS) {
+        return admin_answer(r, err);
+    }
     return request_serve_model(r, err);
+}
+
+/* Behind proxies, who they say that it is. */
+static void log_client(struct log_line *line, const struct request *r)
+{
+    const struct http_proxies *proxies = &r->gateway->config->server.proxies;
+    char said[HTTP_ADDRESS_BYTES];
+    const char *peer = http_client_address(r->exchange);
+    bool is_said =
+        proxies->count > 0 && http_forwarded_client(proxies, http_request_head(r->exchange),
+                                                    http_client_peer(r->exchange), said);
+    log_text(line, "client", is_said ? said : peer);
+    log_text(line, "proxy", is_said ? peer : NULL);
 }
 
 static void request_log(struct request *r, int64_t us)
@@ -205,7 +222,7 @@ static void request_log(struct request *r, int64_t us)
     struct log_line line;
     log_begin(&line, r->failure.code == SG_E_INTERNAL ? SG_ERROR : SG_INFO, "request");
     log_text(&line, "request", r->id);
-    log_text(&line, "client", http_client_address(r->exchange));
+    log_client(&line, r);
     log_str(&line, "method", head->method);
     log_str(&line, "path", head->path);
     log_int(&line, "status", status != 0 ? status : 499);
@@ -242,11 +259,14 @@ static void request_log(struct request *r, int64_t us)
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
+    r->container_us = r->lease != NULL ? clock_us() - r->leased_us : 0;
+    past_leave(r);
     lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;
     request_log(r, us);
     request_count(r, us);
+    accounting_request(r, us);
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);
     }

@@ -27,7 +27,10 @@ enum route_kind {
     ROUTE_RESPONSE_CANCEL,
     ROUTE_METRICS,
     ROUTE_LIVE,
-    ROUTE_READY
+    ROUTE_READY,
+    ROUTE_ADMIN_SESSIONS, /* at the admin address alone, as what follows */
+    ROUTE_ADMIN_SESSION,
+    ROUTE_ADMIN_PROFILE
 };
 
 struct route {
@@ -115,13 +118,17 @@ struct request {
     struct held_record *held_records;
     bool has_resumed;        /* the container of the answer that it continues was taken over */
     bool has_lost_container; /* … or has gone, as one that its history shows */
+    bool may_have_lost;      /* its session's container is new, its conversation is not */
     struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
         [CONTAINER_ID_BYTES]; /* told to the client before there is a lease; "": none was */
     bool container_is_new;    /* the container is still to be made, under that id */
     unsigned turns, calls_run;
-    unsigned tries;     /* of the upstream's call that is being made */
+    unsigned tries;                     /* of the upstream's call that is being made */
+    unsigned code_runs;                 /* runs of code that were begun */
+    int64_t leased_us, container_us;    /* since when it has its container; how long it had it */
+    struct surface_usage relayed_usage; /* of an answer that was relayed */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
     unsigned files_put; /* … into the container */
     unsigned searches;  /* that were allowed, cached ones too */
@@ -199,6 +206,8 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
+/* It is in progress no more: before the last bytes of its answer go out, for who has them may ask again at once. May be
+ * called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
@@ -286,6 +295,15 @@ bool container_resume(struct request *, struct str id);
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
 
+/* past.c: of sessions whose container is new */
+struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */
+/* Notes at a session's first request whether something may have run in it before. */
+void past_note(const struct request *);
+/* May something have run in the session, as far as is known? Not while its first runs are under way. */
+bool past_may_have_run(const struct request *);
+/* Before the lease goes: something has run. */
+void past_leave(const struct request *);
+
 /* relay.c and loop.c: the two ways on */
 int relay_serve(struct request *, struct sg_error *err);
 int loop_serve(struct request *, struct sg_error *err);
@@ -309,6 +327,12 @@ int responses_answer(struct request *, struct sg_error *err);
 
 /* metrics_answer.c */
 int metrics_answer(struct request *, struct sg_error *err);
+/* The resident memory of the process; 0: not known. */
+uint64_t process_resident_bytes(void);
+
+/* admin.c and admin_profile.c: what is at the admin address alone. */
+int admin_answer(struct request *, struct sg_error *err);
+int admin_profile_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */

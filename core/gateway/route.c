@@ -93,7 +93,7 @@ static bool find_own(struct request *r, struct str path, struct str whole)
         r->route.kind = ROUTE_LIVE;
     } else if (str_is(whole, "/health/ready")) {
         r->route.kind = ROUTE_READY;
-    } else if (str_is(whole, "/metrics")) {
+    } else if (str_is(whole, "/metrics") && r->gateway->config->server.admin == NULL) {
         r->route.kind = ROUTE_METRICS;
     } else if (str_is(path, "/sessions")) {
         r->route.kind = ROUTE_SESSIONS;
@@ -110,6 +110,42 @@ static bool find_own(struct request *r, struct str path, struct str whole)
     return r->route.kind != ROUTE_NONE;
 }
 
+/* What is at the admin address, and nothing else is; none of /admin is anywhere else. */
+static bool find_admin(struct request *r, struct str whole)
+{
+    static const struct {
+        const char *path;
+        enum route_kind kind;
+    } own[] = {{"/health/live", ROUTE_LIVE},
+               {"/health/ready", ROUTE_READY},
+               {"/metrics", ROUTE_METRICS},
+               {"/admin/sessions", ROUTE_ADMIN_SESSIONS},
+               {"/admin/profile", ROUTE_ADMIN_PROFILE}};
+    static const struct str session = STR("/admin/sessions/");
+    r->route.allow = "GET";
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        r->route.kind = str_is(whole, own[i].path) ? own[i].kind : r->route.kind;
+    }
+    if (r->route.kind == ROUTE_ADMIN_SESSIONS) {
+        r->route.allow_too = "DELETE";
+    }
+    if (str_starts(whole, session) && whole.len > session.len) {
+        r->route.kind = ROUTE_ADMIN_SESSION;
+        r->route.allow = "DELETE";
+        r->route.object_id = whole.data + session.len; /* ends with a NUL */
+    }
+    return r->route.kind != ROUTE_NONE;
+}
+
+static bool find_any(struct request *r, struct str path, struct str whole)
+{
+    if (http_request_listener(r->exchange) == HTTP_USE_ADMIN) {
+        return find_admin(r, whole);
+    }
+    r->route.surface = surface_of_path(whole);
+    return find_own(r, path, whole) || find_relayed(r, path);
+}
+
 int route_find(struct request *r, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
@@ -121,8 +157,7 @@ int route_find(struct request *r, struct sg_error *err)
     }
     struct str whole = {decoded, len}, path = without_version(whole);
     r->route.path = path.data;
-    r->route.surface = surface_of_path(whole);
-    if (!find_own(r, path, whole) && !find_relayed(r, path)) {
+    if (!find_any(r, path, whole)) {
         rc = error_set(err, SG_E_NOT_FOUND, "There is nothing at this path on this gateway.");
         snprintf(err->reason, sizeof err->reason, "unknown_path");
         return rc;

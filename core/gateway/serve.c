@@ -37,15 +37,30 @@ int gateway_make_registry(struct gateway *gateway, struct sg_error *err)
     return registry_new(&options, &gateway->registry, err);
 }
 
+static bool is_unix(const struct http_listener_options *at)
+{
+    return at->address.ss_family == AF_UNIX;
+}
+
 static int make_server(struct gateway *gateway, struct sg_error *err)
 {
+    struct settings *settings = settings_take(&gateway->settings);
     struct http_server_options options = {.listeners_count = gateway->listen.count,
                                           .loops = gateway->loops,
                                           .loops_count = gateway->loops_count,
+                                          .tls = settings->tls,
                                           .handle = request_handle,
                                           .ctx = gateway};
     memcpy(options.listeners, gateway->listen.at, sizeof options.listeners);
-    return http_server_new(&options, &gateway->server, err);
+    for (size_t i = 0; i < options.listeners_count; i++) {
+        options.listeners[i].has_tls = settings->tls != NULL && !is_unix(&options.listeners[i]);
+    }
+    int code = http_server_new(&options, &gateway->server, err);
+    if (code == 0 && settings->tls != NULL) {
+        config_tls_log(settings->tls);
+    }
+    settings_unref(settings);
+    return code;
 }
 
 static bool start_serving(struct life *life)
@@ -61,8 +76,10 @@ static bool start_serving(struct life *life)
     records.identity_bytes = LIMIT_RESPONSES_IDENTITY_BYTES;
     records.total_bytes = LIMIT_RESPONSES_TOTAL_BYTES;
     gateway->responses = records_new(&records);
+    gateway->pasts = pasts_new();
     gateway->searches = search_state_new();
-    if (keeper_new(gateway, &gateway->keeper, &err) != 0 ||
+    if (accounting_open(&gateway->accounting, &gateway->config->accounting, &err) != 0 ||
+        keeper_new(gateway, &gateway->keeper, &err) != 0 ||
         gateway_make_registry(gateway, &err) != 0 || make_server(gateway, &err) != 0) {
         life_fail(life, "start_failed", &err);
         return false;
@@ -85,6 +102,10 @@ static void log_listeners(const struct gateway *gateway)
         http_server_address(gateway->server, i, address);
         log_begin(&line, SG_INFO, "listening");
         log_text(&line, "address", address);
+        if (gateway->config->server.has_tls && !is_unix(&gateway->listen.at[i])) {
+            log_text(&line, "tls", "yes");
+        }
+        log_text(&line, "use", gateway->listen.at[i].use == HTTP_USE_ADMIN ? "admin" : NULL);
         log_end(&line);
     }
 }
@@ -107,6 +128,9 @@ static void log_serving(const struct life *life, const char *address)
     log_int(&line, "loops", (int64_t)life->gateway.loops_count);
     log_int(&line, "upstreams", (int64_t)upstreams);
     log_int(&line, "interceptors", (int64_t)config->interceptors_count);
+    if (config->server.has_tls) {
+        log_text(&line, "tls", "yes");
+    }
     if (life->gateway.listen.is_handed_over) {
         log_text(&line, "socket", "handed_over");
     }
@@ -136,6 +160,7 @@ static void reload(struct life *life)
     (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)clock_us()); /* fits */
     service_notify(state);
+    accounting_reopen(&life->gateway.accounting);
     gateway_reload(&life->gateway);
     service_notify("READY=1");
 }

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "gateway/config.h"
 #include "gateway/quota.h"
+#include "http/tls.h"
 #include "gateway/upstream_state.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ void settings_unref(struct settings *settings)
         quota_give(settings->quotas, settings->keys.keys[i].quota);
     }
     keys_clear(&settings->keys);
+    http_tls_unref(settings->tls);
     hash_clear(&settings->models_by_name);
     settings->magic = 0;
     arena_free(settings->arena);

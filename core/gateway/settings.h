@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+struct http_tls;
 struct quotas;
 struct named_model;
 struct upstream;
@@ -20,6 +21,7 @@ struct settings {
     struct key_set keys;
     struct upstream *upstreams; /* in the order of the file */
     size_t upstreams_count;
+    struct http_tls *tls;       /* a reference; NULL: none */
     struct named_model *models; /* likewise; found by named_model_find() */
     size_t models_count;
     struct hash models_by_name;

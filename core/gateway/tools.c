@@ -203,6 +203,7 @@ static bool tool_end(struct tool_call *c, size_t index, struct buf *out)
         result.reason = SURFACE_REASON_USES;
     }
     r->route.surface->call_end(r->talk, index, &result, out);
+    accounting_audit(r, AUDIT_RESULT, c->wanted->name, result.model_text);
     metrics_tool_call(r->gateway->metrics, c->tool->interceptor,
                       c->collected.failed ? METRIC_CALL_FAILED : METRIC_CALL_COMPLETED);
     return is_over;
@@ -239,6 +240,7 @@ struct tool_call *tool_start(struct request *r, const struct surface_call *wante
         return c;
     }
     *arguments = (struct call_arguments){tool->tool, json, wanted->arguments.len};
+    accounting_audit(r, AUDIT_CALL, wanted->name, wanted->arguments);
     if (tool->interceptor->sandbox == NULL && tool->interceptor->search == NULL) {
         r->runs++; /* what it does is its own affair; the others say when they begin */
     }

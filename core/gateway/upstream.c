@@ -151,6 +151,7 @@ int upstream_call_begin(struct request *r, struct str body, bool intercepted,
     if (rc != 0) {
         return rc;
     }
+    accounting_audit(r, AUDIT_BODY, (struct str){0}, body);
     return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
                                          : begin_http(ret, body, intercepted, err);
 }

@@ -87,8 +87,14 @@ static void rejected_keep(struct server_loop *home, int fd)
     }
 }
 
-static void reject(struct server_loop *home, int fd)
+/* Before a handshake there is no way to say it: the client sees its connection closed. */
+static void reject(const struct loop_listener *here, int fd)
 {
+    struct server_loop *home = here->home;
+    if (here->listener->at.has_tls) {
+        (void)close(fd); /* nothing was written that could be lost */
+        return;
+    }
     static const char body[] =
         "{\"error\":{\"message\":\"the server has no room for another connection; try again "
         "later\",\"type\":\"server_error\",\"param\":null,\"code\":\"overloaded\"}}";
@@ -143,11 +149,13 @@ static void shed_one(struct loop_listener *here)
     if (home->spare_fd >= 0) {
         (void)close(home->spare_fd); /* nothing was written that could be lost */
         int fd = accept4(here->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
+        if (fd >= 0 && !here->listener->at.has_tls) {
             static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\n"
                                          "content-length: 0\r\nconnection: close\r\n\r\n";
             /* As in reject(). */
             (void)send(fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+        if (fd >= 0) {
             (void)close(fd);
         }
     }
@@ -197,10 +205,10 @@ static void take(const struct loop_listener *here, int fd, const struct sockaddr
     }
     home->room_tries = 0;
     if (!has_place || !admission_take(1)) {
-        reject(home, fd);
+        reject(here, fd);
     } else if (!connection_start(here, fd, address, len)) {
         admission_give(1);
-        reject(home, fd);
+        reject(here, fd);
     }
 }
 

@@ -17,11 +17,17 @@
 
 /* ---- reading and writing ---- */
 
-static int wait_ready(struct connection *connection, int event, int64_t deadline)
+int connection_wait(struct connection *connection, int event, int64_t deadline)
 {
     int ready = 0;
     int code = fiber_wait_fd(connection->fd, event, deadline, &ready);
     return code == 0 || code == SG_E_TIMEOUT ? code : SG_E_CANCELLED;
+}
+
+/* With TLS reading may have to write, and the other way round. */
+static int waits_for(const struct connection *connection, int event)
+{
+    return connection->tls != NULL ? connection_tls_wants(connection) : event;
 }
 
 int connection_read(struct connection *connection, struct buf *into, size_t room, int64_t deadline)
@@ -29,7 +35,8 @@ int connection_read(struct connection *connection, struct buf *into, size_t room
     char *space = buf_reserve(into, room);
     CHECK(space != NULL);
     for (;;) {
-        ssize_t count = recv(connection->fd, space, room, MSG_DONTWAIT);
+        ssize_t count = connection->tls != NULL ? connection_tls_read(connection, space, room)
+                                                : recv(connection->fd, space, room, MSG_DONTWAIT);
         if (count > 0) {
             buf_commit(into, (size_t)count);
             return 0;
@@ -38,7 +45,7 @@ int connection_read(struct connection *connection, struct buf *into, size_t room
             connection->is_gone = true;
             return SG_E_CANCELLED;
         }
-        int code = wait_ready(connection, SG_READ, deadline);
+        int code = connection_wait(connection, waits_for(connection, SG_READ), deadline);
         if (code != 0) {
             return code;
         }
@@ -66,7 +73,9 @@ static int send_all(struct connection *connection, struct msghdr *message, int64
         if (connection->is_gone) {
             return SG_E_CANCELLED;
         }
-        ssize_t sent = sendmsg(connection->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t sent = connection->tls != NULL
+                           ? connection_tls_send(connection, message->msg_iov, message->msg_iovlen)
+                           : sendmsg(connection->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent >= 0) {
             vectors_advance(message, (size_t)sent);
             continue;
@@ -75,7 +84,8 @@ static int send_all(struct connection *connection, struct msghdr *message, int64
             connection->is_gone = true;
             return SG_E_CANCELLED;
         }
-        int code = wait_ready(connection, SG_WRITE, deadline_in(write_ms));
+        int code =
+            connection_wait(connection, waits_for(connection, SG_WRITE), deadline_in(write_ms));
         if (code != 0) {
             connection->must_reset = true; /* it has half of something */
             return code;
@@ -101,7 +111,7 @@ int connection_send(struct connection *connection, struct iovec *vectors, size_t
 
 /* ---- ends ---- */
 
-static const char *address_text(struct connection *connection)
+const char *connection_address(struct connection *connection)
 {
     if (connection->address_text[0] == '\0') {
         http_address_write(&connection->address, connection->address_len, connection->address_text);
@@ -113,7 +123,7 @@ static void log_refusal(struct connection *connection, const struct sg_error *er
 {
     struct log_line line;
     log_begin(&line, SG_INFO, "request_refused");
-    log_text(&line, "client", address_text(connection));
+    log_text(&line, "client", connection_address(connection));
     log_int(&line, "status", error_status(err));
     log_text(&line, "reason", err->message);
     log_end(&line);
@@ -123,7 +133,7 @@ static void log_refusal(struct connection *connection, const struct sg_error *er
 static bool may_linger(struct connection *connection, bool is_empty, int64_t deadline)
 {
     if (is_empty) {
-        return wait_ready(connection, SG_READ, deadline) == 0;
+        return connection_wait(connection, SG_READ, deadline) == 0;
     }
     fiber_yield();
     return clock_ms() < deadline && !fiber_is_cancelled(connection->fiber);
@@ -133,6 +143,9 @@ static bool may_linger(struct connection *connection, bool is_empty, int64_t dea
 static void linger(struct connection *connection)
 {
     int64_t deadline = deadline_in(connection->home->server->tuning.linger_ms);
+    if (connection->tls != NULL) {
+        connection_tls_close(connection);
+    }
     (void)shutdown(connection->fd, SHUT_WR); /* fails where the client is gone */
     connection_set_place(connection, PLACE_OVER);
     while (!connection->is_gone) {
@@ -163,7 +176,10 @@ static void close_socket(struct connection *connection)
         struct linger none = {.l_onoff = 1, .l_linger = 0};
         /* A socket that is broken already needs no reset. */
         (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    } else if (connection->tls != NULL) {
+        connection_tls_close(connection);
     }
+    connection_tls_free(connection);
     (void)close(connection->fd); /* nothing is left that could be lost */
     admission_give(1);
 }
@@ -203,8 +219,8 @@ static int wait_for_request(struct connection *connection, bool is_first)
             return SG_E_CANCELLED;
         }
         connection_set_place(connection, is_first ? PLACE_HEAD : PLACE_IDLE);
-        code = wait_ready(connection, SG_READ,
-                          deadline_in(is_first ? tuning->header_ms : tuning->idle_ms));
+        code = connection_wait(connection, SG_READ,
+                               deadline_in(is_first ? tuning->header_ms : tuning->idle_ms));
     }
     /* Told to close in the same turn in which bytes came: a cancelled fiber could not serve them. */
     return code == 0 && fiber_is_cancelled(connection->fiber) ? SG_E_CANCELLED : code;
@@ -348,12 +364,31 @@ static void connection_gone(void *arg)
     }
 }
 
+/* Where it is not, the client reads an alert, or an answer, of ours. */
+static bool tls_is_up(struct connection *connection)
+{
+    switch (connection_tls_start(connection)) {
+    case HTTP_HANDSHAKE_FULL:
+    case HTTP_HANDSHAKE_RESUMED:
+        return true;
+    case HTTP_HANDSHAKE_TIMEOUT:
+    case HTTP_HANDSHAKE_LEFT:
+    case HTTP_HANDSHAKE_CROWDED:
+        return false;
+    default:
+        linger(connection);
+        return false;
+    }
+}
+
 static void connection_run(void *arg)
 {
     struct connection *connection = arg;
     CHECK_MAGIC(connection, CONNECTION_MAGIC);
     connection->watch = fiber_watch_hangup(connection->fd, connection_gone, connection);
-    serve(connection);
+    if (!connection->listener->at.has_tls || tls_is_up(connection)) {
+        serve(connection);
+    }
     connection_free(connection);
 }
 
@@ -399,7 +434,7 @@ bool http_client_has_left(const struct http_exchange *exchange)
 const char *http_client_address(const struct http_exchange *exchange)
 {
     CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
-    return address_text(exchange->connection);
+    return connection_address(exchange->connection);
 }
 
 const struct sockaddr_storage *http_client_peer(const struct http_exchange *exchange)

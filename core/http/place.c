@@ -5,6 +5,9 @@
 bool connection_has_bytes(const struct connection *connection)
 {
     char first;
+    if (connection->tls != NULL && connection_tls_has_bytes(connection)) {
+        return true;
+    }
     return recv(connection->fd, &first, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
 }
 
@@ -66,6 +69,11 @@ bool connection_give_way(struct server_loop *home, enum place last)
     return false;
 }
 
+bool connection_give_way_shaking(struct server_loop *home)
+{
+    return one_gives_way(home, PLACE_HANDSHAKE, INT64_MAX);
+}
+
 bool connection_give_way_early(struct server_loop *home)
 {
     int64_t settled_ms = home->server->tuning.settled_ms;
@@ -88,5 +96,6 @@ static void close_silent(struct server_loop *home, enum place place)
 void connections_close_silent(struct server_loop *home)
 {
     close_silent(home, PLACE_IDLE);
+    close_silent(home, PLACE_HANDSHAKE);
     close_silent(home, PLACE_HEAD);
 }

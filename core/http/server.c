@@ -38,6 +38,8 @@ static void server_unref(struct http_server *server)
             (void)close(server->loops[i].spare_fd); /* nothing was written that could be lost */
         }
     }
+    http_tls_unref(server->tls);
+    lock_destroy(&server->tls_lock);
     server->magic = 0;
     free(server);
 }
@@ -71,10 +73,14 @@ int http_server_new(const struct http_server_options *options, struct http_serve
                                           .idle_ms = LIMIT_IDLE_MS,
                                           .write_ms = LIMIT_WRITE_MS,
                                           .linger_ms = 5000,
+                                          .handshake_ms = LIMIT_HANDSHAKE_MS,
                                           .settled_ms = 15000};
+    lock_init(&server->tls_lock);
+    server->tls = options->tls == NULL ? NULL : http_tls_ref(options->tls);
     server->listeners_count = options->listeners_count;
     for (size_t i = 0; i < server->listeners_count; i++) {
         server->listeners[i].at = options->listeners[i];
+        CHECK(!options->listeners[i].has_tls || options->tls != NULL);
     }
     for (size_t i = 0; i < server->loops_count; i++) {
         server_loop_init(&server->loops[i], server, options->loops[i]);
@@ -288,7 +294,38 @@ void http_server_cancel(struct http_server *server)
     post_to_all(server, cancel_here, NULL);
 }
 
+/* ---- TLS ---- */
+
+void http_server_set_tls(struct http_server *server, struct http_tls *tls)
+{
+    CHECK_MAGIC(server, SERVER_MAGIC);
+    (void)http_tls_ref(tls);
+    lock_take(&server->tls_lock);
+    struct http_tls *before = server->tls;
+    server->tls = tls;
+    lock_release(&server->tls_lock);
+    http_tls_unref(before);
+}
+
+struct http_tls *server_tls_take(struct http_server *server)
+{
+    lock_take(&server->tls_lock);
+    struct http_tls *tls = http_tls_ref(server->tls);
+    lock_release(&server->tls_lock);
+    return tls;
+}
+
 /* ---- counts ---- */
+
+uint64_t http_server_handshakes(struct http_server *server, enum http_handshake outcome)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < server->loops_count; i++) {
+        count +=
+            atomic_load_explicit(&server->loops[i].handshake_counts[outcome], memory_order_relaxed);
+    }
+    return count;
+}
 
 size_t http_server_busy(struct http_server *server)
 {

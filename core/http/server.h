@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "http/address.h"
 #include "http/head.h"
+#include "http/tls.h"
 #include "loop/loop.h"
 
 #include <sys/types.h>
@@ -36,6 +37,7 @@ struct http_listener_options {
     struct sockaddr_storage address; /* of IPv4, IPv6 or a Unix socket */
     socklen_t address_len;
     enum http_listener_use use;
+    bool has_tls;  /* connections begin with a handshake */
     mode_t mode;   /* of a Unix socket's file, as chmod(2) takes it */
     int listen_fd; /* listens already, and tells the address: taken over, by failures too; 0: none */
 };
@@ -45,6 +47,7 @@ struct http_server_options {
     size_t listeners_count;    /* 1 at the least */
     struct loop *const *loops; /* borrowed */
     size_t loops_count;
+    struct http_tls *tls; /* a reference is taken; NULL: no listener has TLS */
     http_handler *handle;
     void *ctx;
 };
@@ -66,6 +69,10 @@ void http_server_cancel(
 void http_server_free(
     struct http_server *); /* after drain, once busy is 0 and no connection is left */
 size_t http_server_connections(struct http_server *); /* open, all loops; any thread */
+/* Has new connections use another certificate; those that are open keep theirs. Takes a reference. Any thread. */
+void http_server_set_tls(struct http_server *, struct http_tls *);
+/* How often handshakes have ended so, all loops; any thread. */
+uint64_t http_server_handshakes(struct http_server *, enum http_handshake);
 /* Where the listener of that index listens, with the port that was bound for port 0. */
 void http_server_address(const struct http_server *, size_t listener, char ret[HTTP_ADDRESS_BYTES]);
 uint16_t http_server_port(const struct http_server *); /* of the first listener */

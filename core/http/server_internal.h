@@ -8,6 +8,7 @@
 #include "http/address.h"
 #include "http/admission.h"
 #include "http/server.h"
+#include "base/lock.h"
 
 #include <event2/event_struct.h>
 #include <stdatomic.h>
@@ -23,6 +24,7 @@
 struct http_tuning { /* the deadlines of base/limits.h, shorter in tests */
     int64_t header_ms, body_silence_ms, idle_ms, write_ms, linger_ms;
     int64_t settled_ms; /* idle for so long, a client is not about to send its next request */
+    int64_t handshake_ms;
 };
 
 /* Before http_server_start(). */
@@ -38,10 +40,11 @@ struct rejected {
 
 /* How firmly a connection has its place: where there are too few, those of the first kind go first. */
 enum place {
-    PLACE_KEPT, /* its request is being handled, or its head is here: it never gives way */
-    PLACE_IDLE, /* between two requests */
-    PLACE_OVER, /* its answer is over, and what it still sends is dropped */
-    PLACE_HEAD, /* new, or it has sent a part of a head */
+    PLACE_KEPT,      /* its request is being handled, or its head is here: it never gives way */
+    PLACE_IDLE,      /* between two requests */
+    PLACE_OVER,      /* its answer is over, and what it still sends is dropped */
+    PLACE_HANDSHAKE, /* with TLS: new, or it has not ended its handshake */
+    PLACE_HEAD,      /* new, or it has sent a part of a head */
     PLACE_COUNT
 };
 
@@ -73,6 +76,8 @@ struct server_loop {
     TAILQ_HEAD(, connection) places[PLACE_COUNT]; /* the longest there first; of PLACE_KEPT none */
     TAILQ_HEAD(, rejected) rejected;
     size_t rejected_count;
+    size_t handshakes;                                           /* under way */
+    atomic_uint_fast64_t handshake_counts[HTTP_HANDSHAKE_COUNT]; /* that have ended */
     int room_tries; /* how often the one that waits to be taken has been left waiting */
     atomic_size_t connections_count, busy_count;
     int64_t date_s;
@@ -89,6 +94,8 @@ struct http_server {
     http_handler *handle;
     void *ctx;
     bool is_started;
+    struct lock tls_lock; /* of the pointer; for as long as it takes to count a reference */
+    struct http_tls *tls; /* for new connections; NULL: no listener has TLS */
     struct http_tuning tuning;
     struct http_listener listeners[HTTP_LISTENERS_MAX];
     size_t listeners_count;
@@ -101,6 +108,7 @@ struct connection {
     int fd;
     struct server_loop *home;
     const struct http_listener *listener; /* by which it came */
+    struct connection_tls *tls;           /* NULL: bare */
     struct fiber *fiber;
     struct fiber_watch *watch;
     struct http_exchange *exchange;  /* while a handler runs */
@@ -145,6 +153,9 @@ bool server_connections_are_near(struct http_server *);
  * idle and lingering ones, and where so many more would be beyond them as many others on all loops. Any thread. */
 void server_relieve(struct http_server *, size_t count);
 
+/* The one for new connections; a reference. */
+struct http_tls *server_tls_take(struct http_server *);
+
 /* ---- bind.c ---- */
 /* Binds all of server->listeners, for each loop. SG_E_CONFIG with the address; listeners_close() is owed in either case. */
 int listeners_bind(struct http_server *, struct sg_error *err);
@@ -171,6 +182,23 @@ int connection_read(struct connection *, struct buf *into, size_t room, int64_t 
 /* Sends all of it; changes the vectors. 0, or SG_E_TIMEOUT or SG_E_CANCELLED: nothing more can be sent. Waits. */
 int connection_send(struct connection *, struct iovec *, size_t count);
 
+/* Waits until the socket is ready. 0, SG_E_TIMEOUT or SG_E_CANCELLED. */
+int connection_wait(struct connection *, int event, int64_t deadline);
+const char *connection_address(struct connection *); /* the client's, as text */
+
+/* ---- tls_connection.c: of connections that came by a listener with TLS ---- */
+/* The handshake, within its time. What has failed is logged; the client may still be reading why. Waits. */
+enum http_handshake connection_tls_start(struct connection *);
+/* As recv() and send() of a bare one, without waiting: bytes, 0 for the client's end, -1 and errno. With EAGAIN
+ * connection_tls_wants() is what to wait for; what was to be sent must then be sent again as it was. */
+ssize_t connection_tls_read(struct connection *, char *ret, size_t room);
+ssize_t connection_tls_send(struct connection *, const struct iovec *, size_t count);
+int connection_tls_wants(const struct connection *);
+bool connection_tls_has_bytes(
+    const struct connection *);                 /* taken from the socket and not yet read */
+void connection_tls_close(struct connection *); /* says that nothing more comes */
+void connection_tls_free(struct connection *);  /* of a bare one: no effect */
+
 /* ---- place.c ---- */
 void connection_set_place(struct connection *, enum place);
 bool connection_has_bytes(const struct connection *); /* something has come that was not read yet */
@@ -181,6 +209,8 @@ bool connection_give_way(struct server_loop *, enum place last);
 /* The same where places are only becoming scarce: one whose answer is over, or that has been idle for a while. A client
  * that goes on mostly does so at once, and would find its connection closed under its next request. */
 bool connection_give_way_early(struct server_loop *);
+/* The same among those that are shaking hands. */
+bool connection_give_way_shaking(struct server_loop *);
 /* Closes all that have sent nothing since they came, or since their last answer. */
 void connections_close_silent(struct server_loop *);
 

@@ -219,6 +219,7 @@ void container_end(struct container *container, bool destroyed)
 void container_run_ended(struct container *container, int code, int64_t call_deadline)
 {
     bool is_gone = code == SG_E_GONE || code == SG_E_GONE_BEFORE;
+    container->uses++;
     runs_leave(container);
     if (is_gone) {
         container_close(container, CLOSE_GONE, container->is_used || code == SG_E_GONE);

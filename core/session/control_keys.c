@@ -66,12 +66,27 @@ static int session_id_check(const char *source, struct json_value value, struct 
     return 0;
 }
 
-/* "metadata.session_id": the member `session_id` of the object `metadata`. */
+bool session_id_source_valid(const char *source)
+{
+    static const char *const valid[] = {"metadata.session_id", "litellm_metadata.session_id",
+                                        "metadata.user_id", "prompt_cache_key"};
+    for (size_t i = 0; i < COUNT_OF(valid); i++) {
+        if (strcmp(source, valid[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "metadata.session_id": the member `session_id` of the object `metadata`; without a dot a member of the body. */
 static int source_read(const struct json_text *body, const char *source, struct arena *arena,
                        struct str *ret, struct sg_error *err)
 {
     const char *dot = strchr(source, '.');
-    CHECK(dot != NULL);
+    if (dot == NULL) {
+        const struct json_member *own = json_find(body->members, body->count, source);
+        return own == NULL ? 0 : session_id_check(source, own->value, arena, ret, err);
+    }
     char *parent = arena_copy(arena, (struct str){source, (size_t)(dot - source)});
     const struct json_member *object = json_find(body->members, body->count, check_alloc(parent));
     if (object == NULL || object->value.type == JSON_NULL) {

@@ -8,7 +8,11 @@
 /* Is this (decoded) key one of the table? `metadata.session_id` is not: it is the client's to set. */
 bool control_key_is(struct str key);
 
-/* Reads the session id from the first of `sources` ("metadata.session_id", "litellm_metadata.session_id") that holds
+/* Is this a place of the body that may hold the session id? Places that front ends put the conversation's id in, beside
+ * metadata.session_id: `metadata.user_id` of messages (a coding client writes its session into it), `prompt_cache_key`. */
+bool session_id_source_valid(const char *source);
+
+/* Reads the session id from the first of `sources`, each of which is valid, that holds
  * one. Absent, null and "" mean none (empty). Anything but a string of 1 to 256 bytes without NUL is SG_E_INVALID with
  * its param. `metadata` that is not an object (nor null, nor absent) is SG_E_INVALID. To be called before the cut. */
 int session_id_read(const struct json_text *body, const char *const *sources, struct arena *,

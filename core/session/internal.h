@@ -89,6 +89,7 @@ struct container {
     struct list turns;   /* waiters for their turn, first come first served */
     bool is_running;     /* it counts among its identity's runs */
     bool is_used;        /* something was run, so that its death loses something */
+    uint64_t uses;       /* runs and file operations in this process that have ended */
     bool is_loss;        /* it ended with a loss */
     int64_t park_ms;     /* parked: how long it waits for the request that continues; 0: not */
     int64_t life_until;  /* the provider keeps it until then at least */

@@ -285,6 +285,15 @@ int64_t lease_stays_ms(const struct lease *lease)
     return park_ms > lease->keep_ms ? park_ms : lease->keep_ms;
 }
 
+bool lease_is_unused(const struct lease *lease)
+{
+    CHECK_MAGIC(lease, LEASE_MAGIC);
+    registry_lock(lease->registry);
+    bool is_unused = !lease->container->is_used;
+    registry_unlock(lease->registry);
+    return is_unused;
+}
+
 bool lease_take_loss(struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);

@@ -9,6 +9,7 @@
 #ifndef SANDGATE_SESSION_REGISTRY_H
 #define SANDGATE_SESSION_REGISTRY_H
 
+#include "base/arena.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/limits.h"
@@ -104,8 +105,12 @@ const char *lease_container_id(const struct lease *);
 const struct sandbox *lease_sandbox(const struct lease *);
 int64_t lease_stays_ms(const struct lease *);
 
-/* True once after a container of this session was found dead and replaced: the next result must say so. */
+/* True once after a container of this session was found dead, expired or made room for another, and was replaced: the
+ * next result must say so. */
 bool lease_take_loss(struct lease *);
+
+/* Nothing has been run in its container so far. */
+bool lease_is_unused(const struct lease *);
 
 /* Runs code, for run_timeout_ms of the sandbox at most; one at a time in a container, first come first served. Waits for its turn and for the end. Events go to
  * the sink. A dead container (GONE) is taken out of the table; with GONE_BEFORE it is replaced, once, and the code run
@@ -146,6 +151,34 @@ bool registry_end(struct registry *, struct str identity, struct str container_i
  * deleted as soon as it is there. */
 bool registry_end_session(struct registry *, struct str identity, struct str session_id,
                           const struct sandbox *sandbox);
+
+/* ---- for the operator, who sees and ends everybody's: registry_all.c. Any thread ---- */
+
+struct container_seen { /* texts are in the caller's arena */
+    uint64_t number;    /* grows from each container to the next */
+    struct str identity, session_id, container_id, sandbox, label; /* without a session: "" */
+    const char *state; /* "creating", "ready", "closing", "lost" */
+    bool is_parked;    /* waits for the request that continues an answer */
+    size_t leases;
+    uint64_t uses; /* runs and file operations that have ended, in this process */
+    int64_t created_unix_s;
+    int64_t unused_ms;    /* since its last use; -1 while it is in use, or was never */
+    int64_t idle_left_ms; /* until it expires; -1 while it is in use, or on its way */
+};
+
+struct container_choice {
+    struct str identity; /* a key's name, with all its users, or with one; empty: everybody */
+    uint64_t after;      /* those with a higher number */
+    size_t most;
+};
+
+/* In the order of their numbers. */
+size_t registry_see(struct registry *, const struct container_choice *, struct arena *,
+                    struct container_seen **ret);
+/* Ends one, in use or not, and its session is told that it was lost; false where there is none of that id. */
+bool registry_end_any(struct registry *, struct str container_id);
+/* All of an identity, as in the choice; how many. */
+size_t registry_end_all(struct registry *, struct str identity);
 
 struct registry_stats { /* any thread */
     size_t creating, ready, closing, lost, leases, sessions;

@@ -129,7 +129,8 @@ static void waiter_queue(struct waiter *waiter, enum table_limit queue,
     size_t waiting = queue == TABLE_LIMIT_TOTAL ? waiter->registry->room.waiting_total
                                                 : waiter->tenant->waiting[queue];
     if (reply->victim.fence != 0 && reply->closing < waiting) {
-        container_close(reply->victim_local, CLOSE_EVICTED, false);
+        struct container *victim = reply->victim_local;
+        container_close(victim, CLOSE_EVICTED, victim->is_used);
     }
 }
 

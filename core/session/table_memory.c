@@ -297,10 +297,14 @@ static bool memory_renew(struct table *table, const struct table_ref *ref, int64
 {
     struct memory *memory = memory_of(table);
     struct record *record = record_find_ready(memory, ref);
-    if (record != NULL && record->leases == 0) {
+    if (record == NULL) {
+        return false;
+    }
+    record->is_used = true;
+    if (record->leases == 0) {
         record_idle(memory, record, expires_ms);
     }
-    return record != NULL;
+    return true;
 }
 
 static bool memory_evict(struct table *table, const struct table_ref *ref, bool loss,
@@ -361,7 +365,7 @@ static bool memory_expired(struct table *table, int64_t now_ms, struct table_ref
     }
     struct record *record = INDEX_OWNER(top, struct record, expiry);
     CHECK(record->is_idle && record->leases == 0);
-    record_close(memory, record, false, now_ms);
+    record_close(memory, record, record->is_used, now_ms);
     *ret = record->ref;
     *ret_local = record->local;
     return true;

@@ -26,6 +26,7 @@ struct record {
     struct table_ref ref;
     enum table_state state;
     bool is_session, is_idle, loss;
+    bool is_used; /* something was run, so that its end loses something */
     size_t leases;
     struct holder *holder, *payer; /* the identity; its key, for which it counts */
     void *local;

@@ -192,6 +192,9 @@ static bool container_take(struct taking *taking, const struct kept_container *k
         container_fill(taking, container, kept);
         CHECK(table->ops->attach(table, &ref, container));
         CHECK(table->ops->publish(table, &ref, container->id, 0, expiry_of(taking, kept)));
+        if (kept->is_used) { /* its end would lose something */
+            CHECK(table->ops->renew(table, &ref, expiry_of(taking, kept)));
+        }
         container->state = CONTAINER_READY;
         registry->changes++;
         if (admission_take(container_descriptors(sandbox))) {

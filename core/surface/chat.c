@@ -56,7 +56,7 @@ static int chat_open(const struct surface_input *input, struct arena *arena,
     chat->request = request;
     chat->usage_last = input->usage_last;
     chat->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
-    chat->used = (struct surface_usage){-1, -1, -1};
+    chat->used = SURFACE_USAGE_NONE;
     *ret = (struct surface_exchange *)chat;
     return SG_OK;
 }

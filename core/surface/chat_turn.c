@@ -42,7 +42,7 @@ void chat_turn_begin(struct surface_exchange *exchange, bool is_stream)
     turn->held.max = LIMIT_BODY_BYTES;
     turn->calls = arena_get(turn->arena, CHAT_CALLS_MAX * sizeof(void *));
     turn->fields = arena_get(turn->arena, CHAT_FIELDS_MAX * sizeof *turn->fields);
-    turn->used = (struct surface_usage){-1, -1, -1};
+    turn->used = SURFACE_USAGE_NONE;
     turn_stream_init(&turn->stream);
     chat->turn = turn;
     if (chat->turns == 0 && !chat->role_given) { /* of an attempt that failed */
@@ -194,13 +194,12 @@ static int fields_take(struct chat_turn *turn, const struct json_member *members
 
 static void usage_note(struct chat_turn *turn, const struct json_member *members, size_t count)
 {
-    static const struct usage_names names = {"prompt_tokens", "completion_tokens", "total_tokens"};
     const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
     if (usage != NULL) {
         buf_reset(&turn->usage);
         (void)buf_append_str(&turn->usage, usage->value.raw); /* bounded by its event */
-        turn->used = (struct surface_usage){-1, -1, -1};
-        usage_read(usage->value, &names, &turn->used);
+        turn->used = SURFACE_USAGE_NONE;
+        usage_read(usage->value, &usage_names_chat, &turn->used);
     }
 }
 

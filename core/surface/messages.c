@@ -99,7 +99,7 @@ static int messages_open(const struct surface_input *input, struct arena *arena,
     m->usage_last = input->usage_last;
     m->container = input->container;
     m->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
-    m->used = (struct surface_usage){-1, -1, -1};
+    m->used = SURFACE_USAGE_NONE;
     m->content.max = LIMIT_BODY_BYTES;
     m->memory = input->memory;
     m->pages = request.pages;
@@ -130,7 +130,7 @@ static void messages_pending(struct surface_exchange *exchange, struct surface_t
     const struct messages *m = messages_of(exchange);
     *ret = (struct surface_turn){.calls = m->request.pending,
                                  .calls_count = m->request.pending_count,
-                                 .usage = {-1, -1, -1}};
+                                 .usage = SURFACE_USAGE_NONE};
 }
 
 static struct surface_container messages_container(const struct surface_exchange *exchange)

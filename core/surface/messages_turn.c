@@ -31,7 +31,7 @@ struct messages_turn *messages_turn_new(bool is_stream)
     turn->arena = arena_new(0);
     turn->is_stream = is_stream;
     turn->json.max = LIMIT_BODY_BYTES;
-    turn->used = (struct surface_usage){-1, -1, -1};
+    turn->used = SURFACE_USAGE_NONE;
     turn_stream_init(&turn->stream);
     return turn;
 }
@@ -51,7 +51,6 @@ void messages_turn_begin(struct surface_exchange *exchange, bool is_stream)
 
 static void usage_note(struct messages_turn *turn, const struct json_member *members, size_t count)
 {
-    static const struct usage_names names = {"input_tokens", "output_tokens", NULL};
     const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
     if (usage == NULL) {
         return;
@@ -64,7 +63,8 @@ static void usage_note(struct messages_turn *turn, const struct json_member *mem
     }
     buf_clear(&turn->usage);
     turn->usage = joined;
-    usage_read((struct json_value){JSON_OBJECT, buf_str(&turn->usage)}, &names, &turn->used);
+    usage_read((struct json_value){JSON_OBJECT, buf_str(&turn->usage)}, &usage_names_messages,
+               &turn->used);
 }
 
 static void stop_note(struct messages_turn *turn, const struct json_member *members, size_t count,

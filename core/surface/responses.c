@@ -54,7 +54,7 @@ static int responses_open(const struct surface_input *input, struct arena *arena
     r->container = *input->container;
     r->usage_last = input->usage_last;
     r->answer_id = str_of(check_alloc(arena_copy(arena, str_of(input->answer_id))));
-    r->used = (struct surface_usage){-1, -1, -1};
+    r->used = SURFACE_USAGE_NONE;
     r->status = "in_progress";
     r->history.max = 2 * LIMIT_BODY_BYTES; /* more goes up in no request */
     *ret = (struct surface_exchange *)r;

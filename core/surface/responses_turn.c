@@ -36,7 +36,7 @@ struct responses_turn *responses_turn_new(void)
     turn->arena = arena_new(0);
     turn->json.max = LIMIT_BODY_BYTES;
     turn->items = arena_get(turn->arena, RESPONSES_ITEMS_MAX * sizeof(void *));
-    turn->used = (struct surface_usage){-1, -1, -1};
+    turn->used = SURFACE_USAGE_NONE;
     turn_stream_init(&turn->stream);
     return turn;
 }

@@ -5,13 +5,12 @@
 
 static void usage_note(struct responses_turn *turn, const struct json_member *members, size_t count)
 {
-    static const struct usage_names names = {"input_tokens", "output_tokens", "total_tokens"};
     const struct json_member *usage = json_find_type(members, count, "usage", JSON_OBJECT);
     if (usage != NULL) {
         buf_reset(&turn->usage);
         (void)buf_append_str(&turn->usage, usage->value.raw); /* bounded by its event */
-        turn->used = (struct surface_usage){-1, -1, -1};
-        usage_read(usage->value, &names, &turn->used);
+        turn->used = SURFACE_USAGE_NONE;
+        usage_read(usage->value, &usage_names_responses, &turn->used);
     }
 }
 

@@ -95,7 +95,10 @@ struct surface_call { /* a call of a tool of ours, in the model's order */
 
 struct surface_usage { /* -1: not said */
     int64_t input_tokens, output_tokens, total_tokens;
+    int64_t cached_tokens;    /* of the input (of Messages: beside it), read from a prompt cache */
+    int64_t reasoning_tokens; /* of the output */
 };
+#define SURFACE_USAGE_NONE ((struct surface_usage){-1, -1, -1, -1, -1})
 
 struct surface_turn { /* what a turn came to */
     const struct surface_call *calls;

@@ -1,6 +1,19 @@
 /* Token counts: read, added up for the log, and summed as JSON for the client. */
 #include "surface/usage.h"
 
+const struct usage_names usage_names_chat = {.input = "prompt_tokens",
+                                             .output = "completion_tokens",
+                                             .total = "total_tokens",
+                                             .input_details = "prompt_tokens_details",
+                                             .output_details = "completion_tokens_details"};
+const struct usage_names usage_names_responses = {.input = "input_tokens",
+                                                  .output = "output_tokens",
+                                                  .total = "total_tokens",
+                                                  .input_details = "input_tokens_details",
+                                                  .output_details = "output_tokens_details"};
+const struct usage_names usage_names_messages = {
+    .input = "input_tokens", .output = "output_tokens", .cached = "cache_read_input_tokens"};
+
 enum { USAGE_DEPTH_MAX = 4 }; /* nested details that are summed; deeper ones are the later turn's */
 
 static void count_take(struct json_value value, int64_t *ret)
@@ -16,6 +29,18 @@ static bool is_named(struct str key, const char *name)
     return name != NULL && json_key_is(key, name);
 }
 
+static void detail_take(struct json_value details, const char *name, int64_t *ret)
+{
+    struct json_walk walk = json_walk_of(details);
+    struct str key;
+    struct json_value value;
+    while (details.type == JSON_OBJECT && json_walk_member(&walk, &key, &value)) {
+        if (json_key_is(key, name)) {
+            count_take(value, ret);
+        }
+    }
+}
+
 void usage_read(struct json_value usage, const struct usage_names *names, struct surface_usage *ret)
 {
     struct json_walk walk = json_walk_of(usage);
@@ -28,6 +53,12 @@ void usage_read(struct json_value usage, const struct usage_names *names, struct
             count_take(value, &ret->output_tokens);
         } else if (is_named(key, names->total)) {
             count_take(value, &ret->total_tokens);
+        } else if (is_named(key, names->cached)) {
+            count_take(value, &ret->cached_tokens);
+        } else if (is_named(key, names->input_details)) {
+            detail_take(value, "cached_tokens", &ret->cached_tokens);
+        } else if (is_named(key, names->output_details)) {
+            detail_take(value, "reasoning_tokens", &ret->reasoning_tokens);
         }
     }
 }
@@ -47,6 +78,8 @@ void usage_add(struct surface_usage *sum, const struct surface_usage *turn)
     count_add(&sum->input_tokens, turn->input_tokens);
     count_add(&sum->output_tokens, turn->output_tokens);
     count_add(&sum->total_tokens, turn->total_tokens);
+    count_add(&sum->cached_tokens, turn->cached_tokens);
+    count_add(&sum->reasoning_tokens, turn->reasoning_tokens);
 }
 
 /* Keys of usage objects are compared as they are written: an upstream writes them the same way in each turn. */

@@ -6,7 +6,10 @@
 
 struct usage_names { /* of a surface's members; NULL: it has none */
     const char *input, *output, *total;
+    const char *cached, *input_details; /* beside the counts, or as `cached_tokens` in an object */
+    const char *output_details;         /* an object with `reasoning_tokens` */
 };
+extern const struct usage_names usage_names_chat, usage_names_responses, usage_names_messages;
 
 /* Into *ret what the object says; what it does not say stays as it was. */
 void usage_read(struct json_value usage, const struct usage_names *, struct surface_usage *ret);

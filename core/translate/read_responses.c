@@ -433,6 +433,7 @@ const struct field fields_responses[] = {
     {"previous_response_id", FIELD_MEANINGLESS, 0, NULL, "looked up here before"},
     {"background", FIELD_MEANINGLESS, 0, NULL, "true is refused before"},
     {"max_tool_calls", FIELD_MEANINGLESS, 0, NULL, "counted here"},
+    {"client_metadata", FIELD_MEANINGLESS, 0, NULL, "Codex's notes about itself"},
     {NULL, FIELD_READ, 0, NULL, NULL}};
 
 int read_responses(struct reading *reading, const struct json_text *body, struct sg_error *err)

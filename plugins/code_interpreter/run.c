@@ -32,10 +32,20 @@ static void note_exit(struct run *run, const char *data, size_t len)
     }
 }
 
+/* That earlier state is lost: the client is shown it too. Where the answer ends with calls of the client's own, the model is
+ * told of this run by the history that the client sends back, and by nothing else. */
+static int show_note(struct run *run, struct sg_error *err)
+{
+    run->emit_code =
+        sg->emit(run->call, SG_OUT_LOG_ERR, run->report.note, run->report.note_len, err);
+    return run->emit_code;
+}
+
 static int take_event(void *context, enum sg_out kind, const void *data, size_t len,
                       struct sg_error *err)
 {
     struct run *run = context;
+    bool had_note = run->report.note != NULL;
     bool well_formed = report_event(&run->report, kind, data, len);
     run->read += len;
     run->has_raised = run->has_raised || kind == SG_OUT_EXCEPTION;
@@ -45,7 +55,7 @@ static int take_event(void *context, enum sg_out kind, const void *data, size_t 
     }
     if (kind == SG_OUT_STATUS) {
         note_exit(run, data, len); /* between the provider and us: the call's own status follows */
-        return 0;
+        return had_note || run->report.note == NULL ? 0 : show_note(run, err);
     }
     if (!well_formed) {
         return 0;

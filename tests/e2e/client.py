@@ -2,6 +2,7 @@
 import http.client
 import json
 import socket
+import ssl
 
 TOOL = {"type": "code_interpreter"}
 
@@ -63,8 +64,14 @@ def encode(body):
     return body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
 
 
+def connection_to(gateway, patience=120):
+    if getattr(gateway, "tls", None):
+        return http.client.HTTPSConnection("127.0.0.1", gateway.port, timeout=patience, context=gateway.tls)
+    return http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=patience)
+
+
 def request(gateway, method, path, body=None, headers=None, key=None, patience=120):
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=patience)
+    connection = connection_to(gateway, patience)
     try:
         return request_on(connection, method, path, body, headers, key)
     finally:
@@ -142,7 +149,17 @@ class Wire:
 
     def __init__(self, gateway, patience=120):
         self.sock = socket.create_connection(("127.0.0.1", gateway.port), timeout=patience)
+        if getattr(gateway, "tls", None):
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.sock = gateway.tls.wrap_socket(self.sock, server_hostname="localhost", suppress_ragged_eofs=True)
         self.reader = self.sock.makefile("rb")
+
+    @classmethod
+    def of(cls, sock):
+        """Over a socket that is connected already."""
+        wire = cls.__new__(cls)
+        wire.sock, wire.reader = sock, sock.makefile("rb")
+        return wire
 
     def __enter__(self):
         return self
@@ -177,7 +194,7 @@ class Wire:
         try:
             while piece := self.sock.recv(65536):
                 data += piece
-        except ConnectionError:
+        except (ConnectionError, ssl.SSLEOFError):
             pass
         return data
 

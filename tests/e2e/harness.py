@@ -7,6 +7,8 @@ Nothing here sleeps for a time that is hoped to suffice: waiting is for a line, 
 
 Test methods are named test_…, bNN_… (a behaviour of the specification) or cNNN_… (a case reported elsewhere).
 """
+import atexit
+import functools
 import json
 import os
 import pathlib
@@ -20,11 +22,15 @@ import threading
 import time
 import unittest
 
+from certificates import Authority
 from upstream import Upstream
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build-debug")).resolve()
 BINARY = BUILD / "bin" / "sandgate"
+# "1": every gateway whose configuration a test gives as sections speaks TLS, and so do the clients: what is tested of HTTP is
+# tested over TLS as well.
+OVER_TLS = os.environ.get("SANDGATE_TEST_TLS", "") == "1"
 PATIENCE = float(os.environ.get("SANDGATE_TEST_PATIENCE", "60"))  # seconds until a wait is called a failure
 UNDER = os.environ.get("SANDGATE_TEST_PREFIX", "").split()  # what runs the gateway: scripts/valgrind.sh
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:", "CHECK failed")
@@ -171,12 +177,31 @@ def parse_log(line):
     return fields
 
 
+@functools.lru_cache(maxsize=None)
+def shared_authority():
+    """(authority, certificate, key) for all tests of a file."""
+    authority = Authority()
+    atexit.register(shutil.rmtree, authority.folder, True)
+    return authority, *authority.sign("localhost")
+
+
+def with_tls(config):
+    """The same sections with a certificate for localhost, and what clients trust."""
+    authority, certificate, key = shared_authority()
+    server = {**config.get("server", {}), "tls": {"certificate": str(certificate), "key": str(key)}}
+    return {**config, "server": server}, authority.context()
+
+
 class Gateway:
     """One running `sandgate serve`."""
 
     def __init__(self, test, config, env=None, journals=(), upstream_ports=(), serve=True, arguments=None, prefix=(),
-                 readable=False, pass_fds=(), binary=BINARY):
+                 readable=False, pass_fds=(), binary=BINARY, tls=None):
         self.test = test
+        self.tls, self.authority = tls, None  # an ssl.SSLContext of clients, where the configuration has a certificate
+        if OVER_TLS and tls is None and isinstance(config, dict) and not readable:
+            self.authority = shared_authority()[0]
+            config, self.tls = with_tls(config)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-e2e-", dir=test.folder))
         self.config_path = self.folder / "config.yaml"
         self.config_path.write_text(config if isinstance(config, str) else to_yaml(config) + "\n")
@@ -216,13 +241,18 @@ class Gateway:
             self.changed.notify_all()
 
     @property
+    def trusted(self):
+        """What has Node.js trust its certificate, as environment."""
+        return {"NODE_EXTRA_CA_CERTS": str(self.authority.ca)} if self.authority else {}
+
+    @property
     def addresses(self):
         """All at which it serves, as it logs them."""
         return [event["address"] for event in self.events("listening")] or [self.address]
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def log(self):
         with self.changed:

@@ -31,7 +31,7 @@ class Official(E2E):
             env={**os.environ, "CLIENTS": str(MODULES), "GATEWAY": gateway.url,
                  "OPENAI_MODULE": str(MODULES / self.openai), "OPENAI_BASE_URL": gateway.url + "/v1", "OPENAI_API_KEY": "none",
                  "ANTHROPIC_MODULE": str(MODULES / self.anthropic), "ANTHROPIC_BASE_URL": gateway.url,
-                 "ANTHROPIC_API_KEY": "none"})
+                 "ANTHROPIC_API_KEY": "none", **gateway.trusted})
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "ok"), f"{parts}\n{done.stdout}{done.stderr}")
 
     def check_mixed(self, part, turn, stock="5"):

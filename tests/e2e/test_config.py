@@ -128,7 +128,7 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one("auth: { mode: none }\n", r"there is no upstream: add one under 'upstreams:'")
         self.check_one("auth: { mode: none }\nzebra: 1\nupstreams:\n" + UPSTREAM,
                        r"^F:2:1: unknown section 'zebra'; there are server, auth, upstreams, models, sandboxes, searches, sessions, "
-                       r"loop, interceptors")
+                       r"loop, interceptors, accounting")
 
     def test_names(self):
         for name in ("a b", "ä", "x/y", "a" * 65):
@@ -176,9 +176,10 @@ sessions: { idle_timeout: 10, id_from: [user] }
 
     def test_session_sources(self):
         self.check_one(GOOD + "sessions: { id_from: [metadata.user] }\n",
-                       r"sessions: 'id_from' may hold metadata\.session_id, litellm_metadata\.session_id and header:NAME, "
-                       r"not 'metadata\.user'")
-        self.assertEqual(self.check(GOOD + "sessions: { id_from: [\"header:x-s\", metadata.session_id] }\n")[0], 0)
+                       r"sessions: 'id_from' may hold metadata\.session_id, litellm_metadata\.session_id, metadata\.user_id, "
+                       r"prompt_cache_key and header:NAME, not 'metadata\.user'")
+        for good in ("\"header:x-s\", metadata.session_id", "prompt_cache_key, metadata.user_id"):
+            self.assertEqual(self.check(GOOD + f"sessions: {{ id_from: [{good}] }}\n")[0], 0)
 
     def test_a_plugin_of_another_kind(self):
         self.check_one(GOOD.replace("{ name: box, plugin: mock }", "{ name: box, plugin: code_interpreter }"),

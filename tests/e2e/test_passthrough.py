@@ -142,7 +142,7 @@ class Mistakes(E2E):
             (keys, up(passthrough=True), "upstream 'u': 'passthrough' means something in auth mode 'passthrough' only: elsewhere "
              "the client's key is the gateway's"),
             ({**through, **keys}, up(passthrough=True), "auth: in mode 'passthrough' clients have keys of the upstreams: key 'a' "
-             "needs 'use: metrics' here"),
+             "needs 'use: metrics' or 'use: admin' here"),
         ]
         for auth, entry, message in cases:
             self.assertEqual(self.check({"auth": auth, "upstreams": [entry]}), (1, [message]))

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 
+from client import Wire
 from harness import E2E, ROOT, main, poll
 from upstream import answer
 
@@ -115,7 +116,7 @@ class Smuggling(E2E):
 
     def test_every_request_is_taken_or_refused_as_it_is_written_down(self):
         gateway = self.serve(self.upstream(forever=answer("ok")))
-        found = self.ask_all(lambda: socket.create_connection(("127.0.0.1", gateway.port)))
+        found = self.ask_all(lambda: Wire(gateway).sock)
         wrong = [f"{row['name']}: {found[row['name']]}, not {row['answers']}" for row in ROWS
                  if found[row["name"]] != row["answers"]]
         self.assertEqual(wrong, [], "\n".join(wrong))

@@ -117,6 +117,19 @@ static void the_loss_of_earlier_state_stands_first(void)
                  {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0});
 }
 
+static void the_client_is_shown_the_loss_before_everything_and_once(void)
+{
+    static const struct event events[] = {
+        {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"gone\"}", 0},
+        {SG_OUT_STATUS, "{\"state\":\"lost\",\"note\":\"again\"}", 0},
+        {SG_OUT_LOG_ERR, "own", 0}};
+    struct fixture f = fixture_new(NULL);
+    CU_ASSERT_EQUAL(run(&f, events, COUNT_OF(events)), 0);
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_LOG_ERR), "[gone]\nown");
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), "[gone]\nown");
+    fixture_free(&f);
+}
+
 static void what_was_killed_for_its_memory_is_told_where_it_came(void)
 {
     EXPECT_MODEL("-9\n[processes were killed]\nlater", {SG_OUT_LOG_OUT, "-9", 0},
@@ -566,6 +579,7 @@ static const struct test tests[] = {
     TEST(an_exception_is_labelled_and_its_traceback_short),
     TEST(a_long_traceback_keeps_its_end),
     TEST(the_loss_of_earlier_state_stands_first),
+    TEST(the_client_is_shown_the_loss_before_everything_and_once),
     TEST(what_was_killed_for_its_memory_is_told_where_it_came),
     TEST(the_note_of_a_restart_stands_on_a_line_of_its_own),
     TEST(what_was_killed_is_told_however_much_came_before),

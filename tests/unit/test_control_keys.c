@@ -356,30 +356,41 @@ static void very_many_cuts_are_exact(void)
 
 static const char *const sources[] = {"metadata.session_id", "litellm_metadata.session_id", NULL};
 
-static void expect_id(const char *text, const char *wanted)
+static void expect_id_from(const char *const *from, const char *text, const char *wanted)
 {
     struct arena *arena = arena_new(0);
     struct json_text body;
     struct sg_error err = {0};
     struct str id = STR("unset");
     CU_ASSERT_EQUAL_FATAL(json_scan(str_of(text), arena, &body, &err), 0);
-    CU_ASSERT_EQUAL(session_id_read(&body, sources, arena, &id, &err), 0);
+    CU_ASSERT_EQUAL(session_id_read(&body, from, arena, &id, &err), 0);
     CU_ASSERT_TRUE(str_is(id, wanted));
+    arena_free(arena);
+}
+
+static void expect_id(const char *text, const char *wanted)
+{
+    expect_id_from(sources, text, wanted);
+}
+
+static void expect_id_from_refused(const char *const *from, const char *text, const char *param,
+                                   const char *message)
+{
+    struct arena *arena = arena_new(0);
+    struct json_text body;
+    struct sg_error err = {0};
+    struct str id = STR("unset");
+    CU_ASSERT_EQUAL_FATAL(json_scan(str_of(text), arena, &body, &err), 0);
+    CU_ASSERT_EQUAL(session_id_read(&body, from, arena, &id, &err), SG_E_INVALID);
+    CU_ASSERT_STRING_EQUAL(err.param, param);
+    CU_ASSERT_STRING_EQUAL(err.message, message);
+    CU_ASSERT_TRUE(str_is(id, "unset"));
     arena_free(arena);
 }
 
 static void expect_id_refused(const char *text, const char *param, const char *message)
 {
-    struct arena *arena = arena_new(0);
-    struct json_text body;
-    struct sg_error err = {0};
-    struct str id = STR("unset");
-    CU_ASSERT_EQUAL_FATAL(json_scan(str_of(text), arena, &body, &err), 0);
-    CU_ASSERT_EQUAL(session_id_read(&body, sources, arena, &id, &err), SG_E_INVALID);
-    CU_ASSERT_STRING_EQUAL(err.param, param);
-    CU_ASSERT_STRING_EQUAL(err.message, message);
-    CU_ASSERT_TRUE(str_is(id, "unset"));
-    arena_free(arena);
+    expect_id_from_refused(sources, text, param, message);
 }
 
 static void b47_b48_the_session_id_comes_from_either_metadata(void)
@@ -403,6 +414,40 @@ static void b49_absent_null_and_empty_mean_none(void)
     expect_id("{\"metadata\":{\"session_id\":\"\"},\"litellm_metadata\":{}}", "");
     expect_id("{\"session_id\":\"top\",\"metadata\":{\"Session_id\":\"x\"}}", "");
     expect_id("[]", "");
+}
+
+static void the_places_of_front_ends_are_read_where_they_are_listed(void)
+{
+    static const char *const key[] = {"prompt_cache_key", NULL};
+    static const char *const user[] = {"metadata.user_id", NULL};
+    static const char *const all[] = {"metadata.user_id", "prompt_cache_key", "metadata.session_id",
+                                      NULL};
+    static const char text[] = "{\"prompt_cache_key\":\"k\",\"metadata\":{\"session_id\":\"s\","
+                               "\"user_id\":\"user_1_account__session_2\"}}";
+    expect_id(text, "s");
+    expect_id_from(key, text, "k");
+    expect_id_from(user, text, "user_1_account__session_2");
+    expect_id_from(all, text, "user_1_account__session_2");
+    expect_id_from(all, "{\"prompt_cache_key\":\"k\",\"metadata\":{\"user_id\":null}}", "k");
+    expect_id_from(key, "{\"prompt_cache_key\":\"\"}", "");
+    expect_id_from(key, "{\"metadata\":{\"prompt_cache_key\":\"k\"}}", "");
+    expect_id_from(user, "{\"user_id\":\"u\",\"metadata\":{}}", "");
+    expect_id_from_refused(key, "{\"prompt_cache_key\":[\"k\"]}", "prompt_cache_key",
+                           "prompt_cache_key must be a string");
+    expect_id_from_refused(user, "{\"metadata\":{\"user_id\":7}}", "metadata.user_id",
+                           "metadata.user_id must be a string");
+}
+
+static void only_known_places_may_hold_the_session_id(void)
+{
+    CU_ASSERT_TRUE(session_id_source_valid("metadata.session_id"));
+    CU_ASSERT_TRUE(session_id_source_valid("litellm_metadata.session_id"));
+    CU_ASSERT_TRUE(session_id_source_valid("metadata.user_id"));
+    CU_ASSERT_TRUE(session_id_source_valid("prompt_cache_key"));
+    CU_ASSERT_FALSE(session_id_source_valid("metadata"));
+    CU_ASSERT_FALSE(session_id_source_valid("metadata.user"));
+    CU_ASSERT_FALSE(session_id_source_valid("user"));
+    CU_ASSERT_FALSE(session_id_source_valid(""));
 }
 
 static void a_session_id_of_another_kind_is_refused(void)
@@ -459,6 +504,8 @@ static const struct test tests[] = {
     TEST(very_many_cuts_are_exact),
     TEST(b47_b48_the_session_id_comes_from_either_metadata),
     TEST(b49_absent_null_and_empty_mean_none),
+    TEST(the_places_of_front_ends_are_read_where_they_are_listed),
+    TEST(only_known_places_may_hold_the_session_id),
     TEST(a_session_id_of_another_kind_is_refused),
     TEST(a_session_id_may_have_256_bytes_and_no_more),
 };

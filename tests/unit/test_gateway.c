@@ -138,8 +138,8 @@ static void every_problem_of_a_file_is_told_with_its_place(void)
         ":8:13: upstreams: 'c' is used twice (first in line 7)",
         "a name is 1 to 64 letters, digits, '_', '-' and '.', not 'd/e'",
         ":10:5: an entry of 'upstreams' must be a map such as { name: … }",
-        ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id and "
-         "header:NAME, not 'metadata.sesion_id'"),
+        ("sessions: 'id_from' may hold metadata.session_id, litellm_metadata.session_id, "
+         "metadata.user_id, prompt_cache_key and header:NAME, not 'metadata.sesion_id'"),
         "upstream 'e': 'base_url' must end before /chat/completions, as for a client library",
         "server: an entry of 'origins' must be as browsers send it, such as https://app.example, "
         "without a path or a slash at its end, not 'https://ok.example/'",

@@ -12,7 +12,7 @@
 /* Long enough for everything but the one deadline that a test is about. */
 static struct http_tuning tuning_of(void)
 {
-    return (struct http_tuning){60000, 60000, 60000, 60000, 60000, 0};
+    return (struct http_tuning){60000, 60000, 60000, 60000, 60000, 0, 60000};
 }
 
 static void a_slow_head_is_answered_408(void)

@@ -292,6 +292,29 @@ static void a_loss_waits_for_the_next_record_and_is_taken_once(void)
     table->ops->free(table);
 }
 
+static void what_expires_loses_something_where_something_was_run(void)
+{
+    struct table *table = table_memory_new();
+    struct table_ref used = ready(table, "a", "used", 1, 0),
+                     unused = ready(table, "a", "unused", 0, 50);
+    void *local;
+    CU_ASSERT_TRUE(table->ops->renew(table, &used, 60)); /* behind a run */
+    CU_ASSERT_TRUE(table->ops->release(table, &used, 60));
+    struct table_ref *each[] = {&unused, &used};
+    for (size_t i = 0; i < COUNT_OF(each); i++) {
+        struct table_ref ref;
+        CU_ASSERT_TRUE(table->ops->expired(table, 100, &ref, &local));
+        CU_ASSERT_EQUAL(ref.fence, each[i]->fence);
+        CU_ASSERT_TRUE(table->ops->remove(table, &ref, 100));
+    }
+    struct table_reply reply;
+    CU_ASSERT_EQUAL(asked(table, "a", "unused", &reply), TABLE_CREATE);
+    CU_ASSERT_FALSE(reply.loss);
+    CU_ASSERT_EQUAL(asked(table, "a", "used", &reply), TABLE_CREATE);
+    CU_ASSERT_TRUE(reply.loss);
+    table->ops->free(table);
+}
+
 static void notices_are_bounded_for_each_identity_and_in_time(void)
 {
     struct table *table = table_memory_new();
@@ -478,6 +501,7 @@ static const struct test tests[] = {
     TEST(nothing_idle_never_expires),
     TEST(b53_identities_share_neither_counts_nor_ids),
     TEST(a_loss_waits_for_the_next_record_and_is_taken_once),
+    TEST(what_expires_loses_something_where_something_was_run),
     TEST(notices_are_bounded_for_each_identity_and_in_time),
     TEST(a_notice_can_be_seen_and_left_again_in_another_table),
     TEST(a_record_can_be_looked_at_by_its_fence),

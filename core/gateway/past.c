@@ -1,0 +1,108 @@
+/* What the model must be told where a conversation's container is new and the conversation is not: another may have been
+ * before it, of which nobody here knows any more, since it expired long ago, the gateway was started again, or it was another
+ * gateway's. A front end's history does not show what ran. So the first request of a session that this process sees decides:
+ * if nobody has answered in its history, nothing has run so far. That is remembered, until something does run. */
+#include "gateway/request.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "session/records.h"
+
+/* Of an element of `messages`: an assistant has spoken. Of an item of `input` too, or it is none of anybody's words: a
+ * call, a result, a reference. */
+static bool shows_past(struct json_walk *members, bool items, struct arena *arena)
+{
+    bool has_role = false, is_assistant = false;
+    struct str key;
+    struct json_value value;
+    while (json_walk_member(members, &key, &value)) { /* to the end, as the walk around it asks */
+        if (value.type == JSON_STRING && json_key_is(key, "role")) {
+            has_role = true;
+            is_assistant = str_is(json_text_of(value, arena), "assistant");
+        }
+    }
+    return is_assistant || (items && !has_role);
+}
+
+static bool list_shows_past(const struct request *r, const char *name)
+{
+    const struct json_member *list =
+        json_find_type(r->body.members, r->body.count, name, JSON_ARRAY);
+    if (list == NULL) {
+        return false;
+    }
+    bool is_past = false, items = strcmp(name, "input") == 0;
+    struct json_walk walk = json_walk_of(list->value), inner;
+    struct json_value other;
+    while (!is_past) {
+        if (json_walk_enter(&walk, &inner)) {
+            is_past = shows_past(&inner, items, r->arena);
+            json_walk_leave(&walk, &inner);
+        } else if (!json_walk_element(&walk, &other)) {
+            break;
+        }
+    }
+    return is_past;
+}
+
+static bool has_past(const struct request *r)
+{
+    return list_shows_past(r, "messages") || list_shows_past(r, "input") ||
+           json_find_type(r->body.members, r->body.count, "previous_response_id", JSON_STRING) !=
+               NULL;
+}
+
+static const struct str nothing_ran = STR("nothing"), perhaps = STR("perhaps");
+
+/* Sets *ret to whether something may have run in the session; false: it is not known. */
+static bool past_find(const struct request *r, bool *ret)
+{
+    struct record *record = records_find(r->gateway->pasts, r->identity, r->session_id, clock_ms());
+    if (record != NULL) {
+        *ret = str_eq(record_data(record), perhaps);
+    }
+    record_unref(record);
+    return record != NULL;
+}
+
+static void past_keep(const struct request *r, struct str what)
+{
+    struct record_input input = {
+        .identity = r->identity, .ids = &r->session_id, .ids_count = 1, .data = what};
+    (void)records_keep(r->gateway->pasts, &input, clock_ms()); /* an id is never over a limit */
+}
+
+void past_note(const struct request *r)
+{
+    bool may_have_run;
+    if (r->session_id.len > 0 && client_is_believed(r) && !past_find(r, &may_have_run)) {
+        past_keep(r, has_past(r) ? perhaps : nothing_ran);
+    }
+}
+
+bool past_may_have_run(const struct request *r)
+{
+    bool may_have_run = false;
+    if (r->session_id.len > 0 && !past_find(r, &may_have_run)) {
+        may_have_run = has_past(r); /* it was forgotten meanwhile */
+    }
+    return may_have_run;
+}
+
+void past_leave(const struct request *r)
+{
+    bool may_have_run;
+    if (r->lease != NULL && r->session_id.len > 0 && !lease_is_unused(r->lease) &&
+        !(past_find(r, &may_have_run) && may_have_run)) {
+        past_keep(r, perhaps);
+    }
+}
+
+struct records *pasts_new(void)
+{
+    const struct records_options options = {.life_ms = LIMIT_PAST_MS,
+                                            .record_bytes = LIMIT_PAST_BYTES,
+                                            .identity_bytes = LIMIT_PASTS_IDENTITY_BYTES,
+                                            .total_bytes = LIMIT_PASTS_BYTES};
+    return records_new(&options);
+}
