@@ -47,7 +47,6 @@ static int hide_detail(struct request *r, struct sg_error *err)
         return err->code;
     }
     count_fault(r, 0, err->code);
-    upstream_failed(r, err);
     bool is_full = err->code == SG_E_LIMIT && err->status == 503; /* no descriptor is left */
     if (!is_full && err->code != SG_E_UNAVAILABLE && err->code != SG_E_TIMEOUT) {
         return err->code;
@@ -66,6 +65,17 @@ static int hide_detail(struct request *r, struct sg_error *err)
                ? error_set(err, SG_E_TIMEOUT, "The model server did not answer in time.")
                : error_set(err, SG_E_UNAVAILABLE,
                            "The model server could not be reached or broke off its answer.");
+}
+
+/* … before an answer began: that speaks of the upstream's health too. What breaks off later says little of the next one. */
+static int hide_no_answer(struct request *r, struct sg_error *err)
+{
+    bool is_own = is_own_time(r, err);
+    int rc = hide_detail(r, err);
+    if (!is_own) {
+        upstream_failed(r, err);
+    }
+    return rc;
 }
 
 static int begin_http(struct upstream_call *call, struct str body, bool intercepted,
@@ -87,7 +97,7 @@ static int begin_http(struct upstream_call *call, struct str body, bool intercep
                                     .way = r->upstream->way};
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
     call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
-    return rc == 0 ? 0 : hide_detail(r, err);
+    return rc == 0 ? 0 : hide_no_answer(r, err);
 }
 
 static int invoke_turn(const struct instance *instance, struct sg_call *call, void *arguments,
@@ -236,7 +246,7 @@ static int head_plugin(struct upstream_call *call, struct sg_error *err)
     }
     if (rc < 0) {
         call->is_broken = err->code == SG_E_UNAVAILABLE;
-        return hide_detail(call->request, err);
+        return hide_no_answer(call->request, err);
     }
     call->status = call->status == 0 ? 200 : call->status;
     if (rc == 1) {
@@ -280,7 +290,7 @@ int upstream_call_head(struct upstream_call *call, struct sg_error *err)
         if (rc != 0) {
             call->is_unsent = fetch_failed_before_sending(call->fetch);
             call->is_broken = rc == SG_E_UNAVAILABLE || (rc == SG_E_TIMEOUT && call->is_unsent);
-            return hide_detail(call->request, err);
+            return hide_no_answer(call->request, err);
         }
         call->status = reply.status;
         call->fields = reply.fields;

@@ -5,7 +5,8 @@
 #include "base/log.h"
 #include "gateway/upstream_state.h"
 
-static void change_log(const struct request *r, enum circuit_change change)
+/* `status` 0: it gave no answer. */
+static void change_log(const struct request *r, enum circuit_change change, int status)
 {
     if (change == CIRCUIT_SAME) {
         return;
@@ -19,14 +20,18 @@ static void change_log(const struct request *r, enum circuit_change change)
     if (change == CIRCUIT_OPENED) {
         log_int(&line, "failures", state.failures);
         log_int(&line, "open_ms", state.open_ms);
-        log_text(&line, "cause", r->cause[0] != '\0' ? r->cause : NULL);
+        if (status != 0) {
+            log_int(&line, "status", status);
+        }
+        log_text(&line, "cause", status == 0 && r->cause[0] != '\0' ? r->cause : NULL);
     }
     log_end(&line);
 }
 
-static void failed(const struct request *r)
+static void failed(const struct request *r, int status)
 {
-    change_log(r, circuit_failure(&r->upstream->state->circuit, &r->upstream->circuit, clock_ms()));
+    struct circuit *circuit = &r->upstream->state->circuit;
+    change_log(r, circuit_failure(circuit, &r->upstream->circuit, clock_ms()), status);
 }
 
 bool status_is_the_upstreams(const struct request *r, int status)
@@ -39,9 +44,9 @@ bool status_is_the_upstreams(const struct request *r, int status)
 void upstream_answered(const struct request *r, int status)
 {
     if (status_is_the_upstreams(r, status)) {
-        failed(r);
+        failed(r, status);
     } else {
-        change_log(r, circuit_success(&r->upstream->state->circuit));
+        change_log(r, circuit_success(&r->upstream->state->circuit), status);
     }
 }
 
@@ -50,6 +55,6 @@ void upstream_failed(const struct request *r, const struct sg_error *err)
     bool is_too_late =
         err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline; /* the request's own */
     if ((err->code == SG_E_UNAVAILABLE || err->code == SG_E_TIMEOUT) && !is_too_late) {
-        failed(r);
+        failed(r, 0);
     }
 }

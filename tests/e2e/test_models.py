@@ -1,5 +1,6 @@
 """Models with names of one's own: requests are spread over their entries, go up under the upstream's name and come back under the
 client's, and go on to another entry where one fails before anything was said or run."""
+import http.client
 import signal
 import socket
 import threading
@@ -274,7 +275,8 @@ class Models(E2E):
         got = [chat(gateway, text="x", tools=(), model="fast").text for _ in range(4)]
         self.assertEqual((got, len(self.a.requests)), (["b"] * 4, 2))
         opened = gateway.wait_event("upstream_circuit_opened")
-        self.assertEqual([opened[k] for k in ("upstream", "failures", "open_ms", "level")], ["a", "2", "300", "warn"])
+        self.assertEqual([opened[k] for k in ("upstream", "failures", "open_ms", "status", "level")],
+                         ["a", "2", "300", "500", "warn"])
         self.assertEqual(get(gateway, "/health/ready").json["upstreams"], {"a": {"circuit": "open", "failures": 2}})
         self.assertIn('sandgate_upstream_circuit_open{upstream="a"} 1', get(gateway, "/metrics").body.decode())
         self.reload_same(gateway)
@@ -296,6 +298,24 @@ class Models(E2E):
         gateway = self.pair(a_forever=Status(400), a_options={"circuit_failures": 1})
         self.assertEqual([chat(gateway, text="x", tools=(), model="fast").status for _ in range(3)], [400] * 3)
         self.assertEqual(gateway.events("upstream_circuit_opened"), [])
+
+    def test_an_answer_that_breaks_off_later_opens_no_circuit(self):
+        cut = b"HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n"
+        gateway = self.pair(a_turns=[Bytes(cut + b'{"id":"x"')], a_options={"circuit_failures": 1})
+        try:
+            chat(gateway, text="x", tools=(), model="fast")
+        except http.client.HTTPException:
+            pass  # it is cut off as the upstream's was
+        gateway.wait_event("request")
+        self.assertEqual((gateway.events("upstream_circuit_opened"), self.b.requests), ([], []))
+
+    def test_a_server_that_nobody_reaches_opens_it_with_its_cause(self):
+        gateway = self.pair(a_options={"circuit_failures": 1})
+        self.a.close()
+        self.assertEqual(chat(gateway, text="x", tools=(), model="fast").text, "b")
+        opened = gateway.wait_event("upstream_circuit_opened")
+        self.assertRegex(opened["cause"], r"(?i)connect|refused")
+        self.assertNotIn("status", opened)
 
     def test_where_all_circuits_are_open_a_request_is_tried_all_the_same(self):
         options = {"circuit_failures": 1, "circuit_time": "1h", "circuit_time_max": "1h"}
