@@ -106,7 +106,7 @@ class Admin(E2E):
     def test_what_is_not_meant_ends_nothing(self):
         gateway, door = self.open()
         self.run_code(gateway, "x = 1", "s")
-        whose = ("Say whose sessions shall end: ?identity=NAME, or one by its container id as in DELETE /admin/sessions/cntr_….")
+        whose = "Say whose sessions shall end: ?identity=NAME, or one by its container id as in DELETE /admin/sessions/cntr_…."
         query = "The query may have identity, user (with identity), after (a number) and limit (1 to 1000)."
         for path, words in (("/admin/sessions", whose), ("/admin/sessions?identity=", whose), ("/admin/sessions?user=ann", query),
                             ("/admin/sessions?Identity=a", query), ("/admin/sessions?identity=a&limit=0", query),
@@ -160,7 +160,7 @@ class Admin(E2E):
         gateway, door = self.open()
         with Wire(door) as wire:
             wire.send(b"GET /admin/profile?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            poll(lambda: get(door, "/admin/profile").json["http"]["requests"] == 2, "the request to be looked after, beside the one that asks")
+            poll(lambda: get(door, "/admin/profile").json["http"]["requests"] == 2, "it to be looked after, beside what asks for that")
         left = gateway.wait_event("request", lambda event: event["status"] == "499")
         self.assertEqual((left["path"], left["message"]), ("/admin/profile", "left while the loops were looked at"))
 
@@ -186,8 +186,8 @@ class Admin(E2E):
         for path in ("/admin/sessions", "/admin/profile", "/metrics"):
             self.assertEqual(get(door, path).error["code"], "invalid_api_key", path)
             refused = get(door, path, key=A).error
-            self.assertEqual((refused["code"], refused["message"]), (
-                "key_not_for_admin", "This key does not open the admin address: its operator can make one that does, with 'use: admin'."), path)
+            self.assertEqual((refused["code"], refused["message"]), ("key_not_for_admin", "This key does not open the admin address: "
+                             "its operator can make one that does, with 'use: admin'."), path)
         self.assertEqual(get(door, "/admin/sessions", key=SCRAPER).error["code"], "key_not_for_admin")
         self.assertEqual([get(door, "/metrics", key=key).status for key in (SCRAPER, ADMIN)], [200, 200])
         refused = get(gateway, "/v1/models", key=ADMIN)

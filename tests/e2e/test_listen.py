@@ -3,6 +3,7 @@ import http.client
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -89,6 +90,16 @@ class Listen(E2E):
         self.assertEqual("[::1]" in hosts, "::1" in named and has_ipv6())
         for address in gateway.addresses:
             self.assertEqual(self.chat(self.tcp(address)).status, 200, address)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "only root can give a process names of its own")
+    def test_a_name_of_other_machines_is_refused(self):
+        hosts = self.path("hosts")
+        pathlib.Path(hosts).write_text("240.0.0.1 elsewhere\n240.0.0.2 elsewhere\n", encoding="ascii")
+        own_names = ["unshare", "--mount", "sh", "-c", 'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh", hosts]
+        path = self.written({**KEYS, "server": {"listen": ["elsewhere:4000"]}})
+        done = subprocess.run([*own_names, BINARY, "check", "--config", path], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("server: 'listen' names 'elsewhere', of whose addresses this machine has none", done.stderr)
 
     def test_the_file_of_a_unix_socket_has_its_mode_and_goes_with_the_gateway(self):
         path = self.path("mode.sock")

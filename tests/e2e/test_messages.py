@@ -17,6 +17,7 @@ NOT_TO_BE_HAD = {
     "The request is too large for this gateway's plugins.": "no memory left",
     "The request is too large for this model's plugin.": "no memory left",
     "the run was given up": "an interrupted command says so by its exit code",
+    "there is no state": "what a first start finds, which is told to nobody",
     "the request has ended": "only in the moment between a client's leaving and a plugin's asking",
 }
 

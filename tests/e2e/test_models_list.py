@@ -72,6 +72,23 @@ class ModelsList(E2E):
             self.up.next_request()
         self.assertEqual(self.ids(gateway), ["p-1"])
 
+    def test_who_has_less_time_than_the_one_that_asks_goes_without_the_list(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def late(_connection):
+            gate.wait(60)
+            return listing("p-1")
+        gateway = self.begin(late, models=["exact", "p-*"])
+        with Wire(gateway) as wire:
+            wire.send(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.up.next_request()
+            self.assertEqual(self.ids(gateway, headers={"X-Stainless-Timeout": "11"}), ["exact"])
+            unknown = gateway.wait_event("models_unknown")
+            self.assertEqual((unknown["upstream"], unknown["message"]), ("up", "its list of models did not come in time"))
+            gate.set()
+            self.assertEqual(wire.answer().status, 200)
+
     def test_what_is_no_list_is_told(self):
         gateway = self.begin(forever=Status(200, {"object": "error"}), models=["exact", "p-*"])
         self.assertEqual(self.ids(gateway), ["exact"])

@@ -2,6 +2,7 @@
 containers outlive the process in a folder (`state`), is the provider; its journal, which both gateways write on, is the
 witness. What is looked at is what the client and the model see: variables that are still there, or the word that they are
 not."""
+import hashlib
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ from client import Wire, body_of, chat, get, post, request
 from harness import E2E, Journal, main, poll, run, to_yaml
 from test_sessions import A, B, KEYS, Script
 
+STATE_BYTES_MAX, HANDLE_BYTES_MAX = 64 << 20, 4096  # of kept.h and limits.h
 LOST = "[The sandbox of this session was lost and has been replaced: earlier variables and files are gone.]\n"
 
 
@@ -51,11 +53,10 @@ class Restart(E2E):
         gateway.stop()
         return gateway
 
-    def check_new(self, gateway, why):
+    def check_new(self, gateway, words):
         """Nothing was taken up: the session is a new one, and nobody speaks of a loss."""
         refused = gateway.wait_event("state_refused")
-        self.assertRegex(refused["message"], why)
-        self.assertEqual(refused["set_aside"], "as FILE.bad")
+        self.assertEqual((refused["message"], refused["set_aside"]), (words, "as FILE.bad"))
         self.assertTrue(os.path.lexists(self.state + ".bad"))
         self.assertRegex(self.run_code(gateway, "print(x)", "s0"), r"\[exception\] NameError")
         self.assertEqual(self.journal.labels("load"), [])
@@ -251,37 +252,47 @@ class Restart(E2E):
         self.leave("x = 5")
         text = pathlib.Path(self.state).read_text()
         pathlib.Path(self.state).write_text(text.replace('"is_used":true', '"is_used":false'))
-        self.check_new(self.start(), "its digest does not fit: it was cut or changed")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' is not taken up: its digest does not fit: it was cut or changed")
 
     def test_a_file_that_was_cut_is_not_taken_up(self):
         self.leave("x = 5")
         text = pathlib.Path(self.state).read_text()
         pathlib.Path(self.state).write_text(text[:len(text) // 2])
-        self.check_new(self.start(), "is not taken up: .*at byte")
+        gateway = self.start()
+        told = gateway.wait_event("state_refused")["message"]
+        self.assertRegex(told, f"^sessions.state_file: '{self.state}' is not taken up: .* at byte [0-9]+")
+        self.check_new(gateway, told)
 
     def test_a_file_of_another_version_is_not_taken_up(self):
         self.leave("x = 5")
         pathlib.Path(self.state).write_text('{"sandgate_state":2,"form":"another"}')
-        self.check_new(self.start(), "it is of version 2, and this gateway reads 1")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' is not taken up: it is of version 2, and this gateway reads 1")
 
     def test_a_file_that_others_may_read_is_not_taken_up(self):
         self.leave("x = 5")
         os.chmod(self.state, 0o640)
-        self.check_new(self.start(), "has mode 0640, so that others may have read or changed it.*it must be 0600")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' has mode 0640, so that others may have read or "
+                                     "changed it: sessions in it are not taken up; it must be 0600")
 
     def test_a_file_of_another_user_is_not_taken_up(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give files away")
         self.leave("x = 5")
         os.chown(self.state, 65534, 65534)
-        self.check_new(self.start(), "belongs to user 65534 and not to the running user 0")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' belongs to user 65534 and not to the running "
+                                     "user 0: sessions in it are not taken up; run the gateway as one user")
 
     def test_a_link_is_not_followed(self):
         self.leave("x = 5")
         os.rename(self.state, self.state + ".away")
         os.symlink(self.state + ".away", self.state)
-        self.check_new(self.start(), "is a link, which is not followed")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' is a link, which is not followed: sessions in it are not taken up")
         self.assertTrue(os.path.exists(self.state + ".away"))
+
+    def test_a_file_that_has_another_name_too_is_not_taken_up(self):
+        self.leave("x = 5")
+        os.link(self.state, self.state + ".other")
+        self.check_new(self.start(), f"sessions.state_file: '{self.state}' is no plain file of one name: sessions in it are not taken up")
 
     def test_a_start_that_fails_leaves_the_file_for_the_next(self):
         self.leave("x = 5")
@@ -298,7 +309,7 @@ class Restart(E2E):
         config.write_text(to_yaml(self.config()) + "\n")
         status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
         self.assertEqual(status, 1)
-        self.assertRegex(said, "another gateway uses '.*sessions.json': give each a file of its own")
+        self.assertIn(f"sessions.state_file: another gateway uses '{self.state}': give each a file of its own, or end that one first", said)
         self.assertEqual(self.run_code(first, "print(x)", "s"), "5")
 
     def test_where_the_file_cannot_be_written_all_is_deleted(self):
@@ -306,26 +317,84 @@ class Restart(E2E):
         self.run_code(first, "x = 5", "s")
         os.mkdir(self.state)  # what replaces it fails
         first.stop()
-        self.assertRegex(first.wait_event("sessions_not_kept")["error"], "cannot be written: .*directory")
+        self.assertEqual(first.wait_event("sessions_not_kept")["error"],
+                         f"sessions.state_file: '{self.state}' cannot be written: Is a directory")
         self.assertEqual(self.journal.labels("destroy"), self.journal.labels("create"))
+
+    def test_writing_that_fails_is_told_once_and_so_is_that_it_works_again(self):
+        os.mkdir(self.state)  # what replaces it fails
+        first = self.start(sessions={"state_every": "10ms"})
+        self.assertEqual(first.wait_event("state_refused")["set_aside"], "as FILE.bad")
+        os.mkdir(self.state)
+        self.run_code(first, "x = 5", "s")
+        failed = first.wait_event("state_write_failed")
+        self.assertEqual(failed["level"], "error")
+        # While the container is being made there is nothing to write, and what was written is to go.
+        self.assertRegex(failed["message"], f"^sessions.state_file: '{self.state}' cannot be (written|removed): Is a directory$")
+        self.run_code(first, "x = 6", "s")
+        os.rmdir(self.state)
+        self.assertEqual(first.wait_event("state_write_recovered")["level"], "info")
+        self.assertEqual((len(first.events("state_write_failed")), len(first.events("state_write_recovered"))), (1, 1))
+        first.stop()
+        self.assertEqual(self.run_code(self.start(), "print(x)", "s"), "6")
+
+    def fill_state(self, left):
+        """Has the state file of one session say that there are thousands, whose handles are as long as any: `left` bytes less
+        than such a file may have."""
+        state = json.loads(pathlib.Path(self.state).read_text())["state"]
+        like = {**state["containers"][0], "handle": "HANDLE", "session": "SESSION", "id": "cntr_sgNUMBER"}
+        pattern = json.dumps(like, separators=(",", ":"))
+
+        def one(number, length):
+            handle = f"mock:{number + 1000}:".encode().ljust(length, b"x").hex()
+            return pattern.replace("HANDLE", handle).replace("SESSION", f"{number:08x}".encode().hex()).replace("NUMBER", f"{number:032x}")
+        frame = '{"sandgate_state":1,"sha256":"%s","state":%s}\n'
+        inner = '{"containers":[\n%s],"notices":[]}'
+        room = STATE_BYTES_MAX - left - len(frame % ("0" * 64, inner % ""))
+        longest = len(one(0, HANDLE_BYTES_MAX)) + len(",\n")
+        count, rest = divmod(room, longest)
+        spare = longest - rest  # one more, and so many bytes less in the last two
+        entries = [one(number, HANDLE_BYTES_MAX) for number in range(count - 1)]
+        entries += [one(count - 1 + i, HANDLE_BYTES_MAX - spare // 4) for i in range(2)]
+        text = inner % ",\n".join(entries)
+        pathlib.Path(self.state).write_text(frame % (hashlib.sha256(text.encode()).hexdigest(), text))
+        return count + 1
+
+    def test_more_than_a_state_file_may_have_is_not_written(self):
+        self.leave("x = 5")
+        many = self.fill_state(left=500)
+        caps = {"per_identity": 100000, "max_containers": 100000, "max_containers_total": 100000}
+        second = self.start(sessions={"state_every": "10ms", **caps})
+        self.assertEqual(second.wait_event("state_taken_up")["containers"], str(many))
+        poll(lambda: os.path.exists(self.state), "what just fits to be written")
+        self.run_code(second, "x = 6", "s" * 256)
+        self.assertEqual(second.wait_event("state_write_failed")["message"],
+                         f"sessions.state_file: the state of all sessions has more than {STATE_BYTES_MAX} bytes")
+        self.assertLess(os.stat(self.state).st_size, STATE_BYTES_MAX)
+        second.stopped = True  # at its end it would delete thousands that there never were
+        second.signal(signal.SIGKILL)
+        second.wait_end()
 
     # ---- what an operator is told at the start ----
 
     def test_options_that_do_not_fit_are_told(self):
         os.chmod(self.boxes, 0o777)
         for sessions, words in (
-                ({"state_file": None}, "'on_shutdown: keep' needs 'state_file: PATH'"),
-                ({"on_shutdown": None}, "'state_file' means something with 'on_shutdown: keep' only"),
-                ({"state_file": ""}, "'state_file' is empty"),
-                ({"state_file": "none/sessions.json"}, "the folder '.*none' cannot be opened: No such file"),
-                ({"state_file": self.boxes + "/"}, "must name a file, in at most 240 bytes"),
-                ({"state_file": self.boxes + "/s.json"}, "may be written by others .mode 0777., who could change the gateway's sessions")):
+                ({"state_file": None}, "sessions: 'on_shutdown: keep' needs 'state_file: PATH' (systemd with StateDirectory= gives one by "
+                                       "itself)"),
+                ({"on_shutdown": None}, "sessions: 'state_file' means something with 'on_shutdown: keep' only"),
+                ({"state_file": ""}, "sessions: 'state_file' is empty: name a file, or leave it out under systemd with StateDirectory="),
+                ({"state_file": "none/sessions.json"}, f"sessions.state_file: the folder '{self.folder}/none' cannot be opened: No such file "
+                                                       "or directory; make it, for the user that runs the gateway"),
+                ({"state_file": self.boxes + "/"}, f"sessions.state_file: '{self.boxes}/' must name a file, in at most 240 bytes"),
+                ({"state_file": self.boxes + "/s.json"}, f"sessions.state_file: {self.boxes} may be written by others (mode 0777), who could "
+                                                         "change the gateway's sessions: chmod go-w")):
             with self.subTest(words):
                 config = pathlib.Path(self.folder, "wrong.yaml")
                 config.write_text(to_yaml(self.config(sessions=sessions)) + "\n")
                 status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
                 self.assertNotEqual(status, 0)
-                self.assertRegex(said, words)
+                self.assertIn(words, said)
 
     def test_systemd_gives_the_folder(self):
         config = self.config(sessions={"state_file": None})
