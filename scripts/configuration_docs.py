@@ -28,7 +28,7 @@ This page is made from the program's own tables by `scripts/configuration_docs.p
 - `"${NAME}"` anywhere in a text reads the environment, and so does a whole value `os.environ/NAME`; `$${` is a literal `${`.
   A variable that is not set is an error. Secrets are never printed.
 - Relative paths are relative to the file.
-- SIGHUP reads keys (`auth.keys`, `auth.keys_file`), `upstreams` and `models` again; everything else needs a new process.
+- SIGHUP reads keys (`auth.keys`, `auth.keys_file`), `upstreams`, `models` and the files of `server.tls` again; everything else needs a new process.
 
 | section | what it is for |
 | --- | --- |

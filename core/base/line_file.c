@@ -15,7 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AGAIN_MS = 1000, END_S = 5 };
+enum {
+    AGAIN_MS = 1000,
+    GATHER_MS = 20, /* a line waits for others so long, as each write costs more than it */
+    END_S = 5
+};
 
 struct line_file {
     struct line_file_options options;
@@ -237,6 +241,12 @@ static void reopen(struct line_file *file)
     log_end(&line);
 }
 
+/* Under the lock. Nothing is waited for at the end, nor where there are enough to write. */
+static bool is_urgent(const struct line_file *file)
+{
+    return file->is_ending || file->shall_reopen || file->waiting.len >= file->waiting.max / 2;
+}
+
 /* Waits for something to do; false at the end. */
 static bool next_work(struct line_file *file, bool *ret_reopen)
 {
@@ -247,6 +257,10 @@ static bool next_work(struct line_file *file, bool *ret_reopen)
         if (lock_wait(&file->lock, &file->changed, until) == ETIMEDOUT) {
             break;
         }
+    }
+    until = clock_ms() + GATHER_MS;
+    while (!file->has_failed && !is_urgent(file) &&
+           lock_wait(&file->lock, &file->changed, until) != ETIMEDOUT) {
     }
     *ret_reopen = file->shall_reopen;
     file->shall_reopen = false;
@@ -308,12 +322,15 @@ void line_file_put(struct line_file *file, struct str text)
 {
     lock_take(&file->lock);
     char *space = buf_reserve(&file->waiting, text.len + 1);
+    bool was_urgent = is_urgent(file), was_empty = file->waiting.len == 0;
     if (space != NULL) {
         memcpy(space, text.data, text.len);
         space[text.len] = '\n';
         buf_commit(&file->waiting, text.len + 1);
         file->waiting_lines++;
-        CHECK(pthread_cond_signal(&file->changed) == 0);
+        if (was_empty || is_urgent(file) != was_urgent) { /* else the thread knows of it */
+            CHECK(pthread_cond_signal(&file->changed) == 0);
+        }
     } else {
         file->stats.lost++;
         file->waiting.overflow = false; /* a later one may find room */

@@ -23,7 +23,7 @@ struct line_file_stats {
 /* Opens the file for appending, made with mode 0600 where it is not there, and starts the thread. SG_E_CONFIG with
  * "'PATH' cannot be opened: …". Blocks. */
 int line_file_open(const struct line_file_options *, struct line_file **ret, struct sg_error *err);
-/* A line without its end. Any thread, does not wait. */
+/* A line without its end. It is written with those that come within some milliseconds. Any thread, does not wait. */
 void line_file_put(struct line_file *, struct str line);
 /* Has the file opened anew by the thread, for what comes from then on (it was renamed). Where that fails the one before
  * stays. Any thread. */

@@ -18,6 +18,7 @@ enum {
     WAITING_BYTES_MAX = 8 * 1024 * 1024,
     AUDIT_WAITING_BYTES_MAX = 32 * 1024 * 1024,
     AUDIT_TEXT_BYTES_MAX = 256 * 1024, /* of one body, call or result */
+    NAME_BYTES_MAX = 256,              /* of what a client chooses: a line stays a line */
     STATUS_LEFT = 499                  /* the client left before there was one */
 };
 
@@ -100,6 +101,11 @@ static void put_text(struct buf *out, const char *name, struct str value)
     (void)buf_put_json(out, value);
 }
 
+static struct str name_cut(struct str name)
+{
+    return (struct str){name.data, utf8_cut(name, NAME_BYTES_MAX)};
+}
+
 static void put_text_or_null(struct buf *out, const char *name, struct str value)
 {
     if (value.len > 0) {
@@ -136,7 +142,7 @@ static void put_whose(const struct request *r, struct buf *out)
     put_text(out, "request", str_of(r->id));
     put_text(out, "identity", identity_key(r->identity));
     put_text_or_null(out, "user", identity_user(r->identity));
-    put_text_or_null(out, "model", r->model);
+    put_text_or_null(out, "model", name_cut(r->model));
     put_text_or_null(out, "upstream", str_of(r->upstream != NULL ? r->upstream->name : NULL));
 }
 
@@ -164,8 +170,8 @@ static void put_request(const struct request *r, int64_t us, struct buf *out)
     struct surface_usage tokens = tokens_of(r);
     const struct http_head *head = http_request_head(r->exchange);
     put_whose(r, out);
-    put_text(out, "method", head->method);
-    put_text(out, "path", head->path);
+    put_text(out, "method", name_cut(head->method));
+    put_text(out, "path", name_cut(head->path));
     put_count(out, "status", status_of(r));
     put_text_or_null(out, "error", str_of(error_of(r)));
     put_count(out, "turns", r->talk != NULL ? (int64_t)r->turns : r->tries > 0);

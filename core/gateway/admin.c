@@ -15,17 +15,27 @@ struct wish { /* of a request's query */
     struct str identity, user;
     uint64_t after;
     size_t limit; /* 0: it is none */
-    bool is_wrong;
+    bool is_wrong, is_paged;
 };
+
+/* Said once, whole, and not empty. */
+static void name_take(struct wish *wish, struct str *ret, struct str value)
+{
+    bool is_good =
+        ret->data == NULL && value.len > 0 && memchr(value.data, '\0', value.len) == NULL;
+    *ret = value;
+    wish->is_wrong = wish->is_wrong || !is_good;
+}
 
 static void wish_take(void *ctx, struct str name, struct str value)
 {
     struct wish *wish = ctx;
     int64_t number = query_number(value);
+    wish->is_paged = wish->is_paged || str_is(name, "after") || str_is(name, "limit");
     if (str_is(name, "identity")) {
-        wish->identity = value;
+        name_take(wish, &wish->identity, value);
     } else if (str_is(name, "user")) {
-        wish->user = value;
+        name_take(wish, &wish->user, value);
     } else if (str_is(name, "after") && number >= 0) {
         wish->after = (uint64_t)number;
     } else if (str_is(name, "limit") && number > 0 && number <= PAGE_MAX) {
@@ -48,7 +58,7 @@ static int wish_read(struct request *r, struct wish *ret, struct sg_error *err)
     }
     return ret->is_wrong ? error_set(err, SG_E_INVALID,
                                      "The query may have identity, user (with identity), after (a "
-                                     "number) and limit (1 to %d).",
+                                     "number) and limit (1 to %d), each once and with a value.",
                                      PAGE_MAX)
                          : 0;
 }
@@ -127,6 +137,11 @@ static int answer_ended(struct request *r, size_t count, struct sg_error *err)
 
 static int end_of_identity(struct request *r, const struct wish *wish, struct sg_error *err)
 {
+    if (wish->is_paged) {
+        return error_set(err, SG_E_INVALID,
+                         "All sessions of an identity are ended at once: leave 'after' and 'limit' "
+                         "out.");
+    }
     if (wish->identity.len == 0) {
         return error_set(err, SG_E_INVALID,
                          "Say whose sessions shall end: ?identity=NAME, or one by its container id "

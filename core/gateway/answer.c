@@ -1,5 +1,5 @@
 /* Answers of our own: errors in the form of the surface that the client speaks, JSON, the head of a stream. */
-#include "gateway/request.h"
+#include "gateway/upstream.h"
 
 #include "base/log.h"
 
@@ -69,6 +69,7 @@ void answer_failure(struct request *r, const struct sg_error *failure)
     BUF_CLEANUP struct buf body = {0};
     struct sg_error err = {0}, shown = *failure;
     int status = error_status(failure);
+    renamed_failed(r, &shown); /* words of an event of an answer */
     if (failure->code == SG_E_INTERNAL || failure->code == SG_E_CONFIG) {
         /* The cause stands in the log under the request's id; inner names are not for clients. */
         (void)snprintf(shown.message, sizeof shown.message,

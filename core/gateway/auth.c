@@ -228,10 +228,10 @@ static int take_client_key(struct request *r, struct sg_error *err)
     return 0;
 }
 
-/* Whoever may connect on this machine; but no web page, also none that may call the gateway. */
+/* Whoever may connect on this machine, unless there was a key and it was taken away; but no web page, also none that may call the gateway. */
 static int check_local_admin(struct request *r, struct sg_error *err)
 {
-    if (!r->gateway->listen.admin_is_local) {
+    if (!r->gateway->listen.admin_is_local || atomic_load(&r->gateway->admin_by_key)) {
         return refuse(err, 403, "no_admin_key",
                       "No key opens this address any more: its operator can make one with 'use: "
                       "admin'.");

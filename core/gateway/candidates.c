@@ -97,7 +97,8 @@ void candidates_of_model(struct request *r, const struct named_model *model)
 
 static bool is_healthy(const struct upstream *upstream)
 {
-    return circuit_allows(&upstream->state->circuit, clock_ms());
+    return upstream->circuit.failures == 0 || /* also where it was open before it was read again */
+           circuit_allows(&upstream->state->circuit, clock_ms());
 }
 
 /* The first that was not tried and whose circuit lets a request through; NULL: none. */

@@ -76,6 +76,19 @@ enum circuit_change circuit_failure(struct circuit *circuit, const struct circui
     return is_opened ? CIRCUIT_OPENED : CIRCUIT_SAME;
 }
 
+void circuit_unknown(struct circuit *circuit, int64_t now_ms)
+{
+    if (!is_troubled(circuit)) {
+        return;
+    }
+    lock_take(&circuit->lock);
+    if (circuit->is_open && circuit->is_trying) {
+        circuit->is_trying = false;
+        circuit->trial_at_ms = now_ms;
+    }
+    lock_release(&circuit->lock);
+}
+
 struct circuit_state circuit_look(struct circuit *circuit)
 {
     struct circuit_state ret = {0};

@@ -41,6 +41,8 @@ bool circuit_allows(struct circuit *, int64_t now_ms);
 enum circuit_change circuit_success(struct circuit *);
 enum circuit_change circuit_failure(struct circuit *, const struct circuit_limits *,
                                     int64_t now_ms);
+/* It ended without telling: its client left. Whoever asks next may try. */
+void circuit_unknown(struct circuit *, int64_t now_ms);
 
 struct circuit_state {
     bool is_open;

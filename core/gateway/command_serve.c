@@ -3,6 +3,7 @@
 
 #include "gateway/gateway.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 struct config *command_read_config(const struct command_line *line)
@@ -18,8 +19,18 @@ struct config *command_read_config(const struct command_line *line)
     return config;
 }
 
+/* One that comes while the gateway starts waits until it serves. */
+static void hold_reloads(void)
+{
+    sigset_t hangup;
+    (void)sigemptyset(&hangup); /* these cannot fail */
+    (void)sigaddset(&hangup, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+}
+
 int command_serve(const struct command_line *line)
 {
+    hold_reloads();
     struct config *config = command_read_config(line);
     if (config == NULL) {
         return 1;

@@ -51,9 +51,9 @@ struct auth_config {
 struct sessions_config {
     int64_t idle_timeout_ms;
     int64_t per_identity, max_containers, max_containers_total;
-    const char *on_shutdown; /* "delete" or "keep" … */
-    const char *state_file;  /* … with its path; NULL with "delete" */
-    int64_t state_every_ms;  /* 0: at the end only */
+    const char *on_shutdown;    /* "delete" or "keep" … */
+    const char *state_file;     /* … with its path; NULL with "delete" */
+    int64_t state_every_ms;     /* 0: at the end only */
     const char *const *id_from; /* "header:NAME", or what session_id_source_valid() knows */
 };
 

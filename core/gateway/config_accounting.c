@@ -4,7 +4,11 @@
 
 #include "base/check.h"
 
+#include <errno.h>
+#include <libgen.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const struct sg_option accounting_options[] = {
     {.name = "file",
@@ -20,6 +24,45 @@ const struct sg_option accounting_options[] = {
     {0},
 };
 
+/* What opening it will find, without making it. NULL: nothing. */
+static const char *place_problem(const char *path, bool is_private, struct arena *arena)
+{
+    struct stat is;
+    if (path[0] == '\0') {
+        return "is empty: name a file, or leave it out";
+    }
+    if (stat(path, &is) == 0) {
+        return S_ISDIR(is.st_mode)       ? "is a folder: name a file in it"
+               : access(path, W_OK) != 0 ? "is a file that the gateway may not write"
+               : !is_private || !S_ISREG(is.st_mode) || (is.st_mode & (S_IRWXG | S_IRWXO)) == 0
+                   ? NULL
+                   : "is a file that is open to others: chmod 600 it";
+    }
+    const char *folder = dirname(arena_copy(arena, str_of(path)));
+    return errno != ENOENT || stat(folder, &is) != 0 || !S_ISDIR(is.st_mode)
+               ? "is in a folder that is not there, or not for the gateway to look into: make it"
+           : access(folder, W_OK | X_OK) != 0 ? "is in a folder that the gateway may not write"
+                                              : NULL;
+}
+
+static void check_place(const char *option, const char *path, const struct conf_node *section,
+                        struct arena *arena, struct conf_problems *problems)
+{
+    bool is_file = path != NULL && strcmp(path, "-") != 0;
+    const char *problem = is_file ? place_problem(path, strcmp(option, "audit") == 0, arena) : NULL;
+    if (problem != NULL) {
+        conf_problem(problems, conf_at(section, option), "accounting: '%s' %s", option, problem);
+    }
+}
+
+/* By another name too. */
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return strcmp(one, other) == 0 || (stat(one, &a) == 0 && stat(other, &b) == 0 &&
+                                       a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
 void accounting_read_config(const char *config_file, const struct conf_node *root,
                             struct accounting_config *ret, struct arena *arena,
                             struct conf_problems *problems)
@@ -31,7 +74,7 @@ void accounting_read_config(const char *config_file, const struct conf_node *roo
     }
     const char **const paths[] = {&ret->file, &ret->audit};
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
-        if (*paths[i] != NULL && strcmp(*paths[i], "-") != 0) {
+        if (*paths[i] != NULL && **paths[i] != '\0' && strcmp(*paths[i], "-") != 0) {
             *paths[i] = config_path(config_file, *paths[i], arena);
         }
     }
@@ -40,9 +83,13 @@ void accounting_read_config(const char *config_file, const struct conf_node *roo
             problems, conf_at(section, "audit"),
             "accounting: 'audit' must be a file of its own, not '-': what clients say does "
             "not belong into the log");
-    } else if (ret->audit != NULL && ret->file != NULL && strcmp(ret->file, ret->audit) == 0) {
+    } else if (ret->audit != NULL && ret->file != NULL && is_same_file(ret->file, ret->audit)) {
         conf_problem(problems, conf_at(section, "audit"),
                      "accounting: 'audit' must be another file than 'file': who settles accounts "
                      "need not read what clients say");
+    }
+    check_place("file", ret->file, section, arena, problems);
+    if (ret->audit == NULL || strcmp(ret->audit, "-") != 0) {
+        check_place("audit", ret->audit, section, arena, problems);
     }
 }

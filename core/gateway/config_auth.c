@@ -98,6 +98,16 @@ static void check_passthrough(const struct key_set *set, struct conf_problems *p
     problems->file = main_file;
 }
 
+static bool has_clients(const struct key_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (!set->keys[i].for_metrics && !set->keys[i].for_admin) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_mode(const struct auth_config *auth, const struct conf_node *section,
                        const struct conf_node *root, const struct key_set *set,
                        struct conf_problems *problems)
@@ -117,6 +127,10 @@ static void check_mode(const struct auth_config *auth, const struct conf_node *s
             problems, section != NULL ? section : root,
             "auth: mode 'keys' needs at least one entry in 'keys' or in 'keys_file'; for a gateway "
             "that only this machine can reach, 'mode: none' is possible");
+    } else if (auth->mode == AUTH_KEYS && !has_clients(set)) {
+        conf_problem(problems, conf_at(section != NULL ? section : root, "keys"),
+                     "auth: no key here is good for requests, so that no client could come in: add "
+                     "one without 'use'");
     }
 }
 

@@ -16,6 +16,23 @@ static const char *usual_file(struct arena *arena)
     return arena_printf(arena, "%.*s/sessions.json", (int)strcspn(folder, ":"), folder);
 }
 
+/* Beside the file there are others of its name and these ends. */
+static void check_end(const struct sessions_config *sessions, const struct conf_node *at,
+                      struct conf_problems *problems)
+{
+    static const char *const taken[] = {".lock", ".new", ".bad"};
+    size_t len = strlen(sessions->state_file);
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        size_t end = strlen(taken[i]);
+        if (len >= end && strcmp(sessions->state_file + len - end, taken[i]) == 0) {
+            conf_problem(problems, at,
+                         "sessions: 'state_file' may not end in %s, which has a meaning beside it: "
+                         "choose another name",
+                         taken[i]);
+        }
+    }
+}
+
 void config_check_keep(struct config *config, const struct conf_node *section,
                        struct conf_problems *problems)
 {
@@ -36,6 +53,8 @@ void config_check_keep(struct config *config, const struct conf_node *section,
             conf_problem(problems, conf_get(section, "on_shutdown"),
                          "sessions: 'on_shutdown: keep' needs 'state_file: PATH' (systemd with "
                          "StateDirectory= gives one by itself)");
+        } else {
+            check_end(sessions, conf_at(section, "state_file"), problems);
         }
     }
 }

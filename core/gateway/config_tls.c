@@ -104,6 +104,7 @@ void config_tls_log(const struct http_tls *tls)
     log_text(&line, "subject", facts->subject);
     log_text(&line, "not_after", facts->not_after);
     log_int(&line, "days", http_tls_days_left(tls, clock_unix_s()));
+    log_text(&line, "client_certificates", facts->asks_clients ? "required" : "not_asked_for");
     if (is_late) {
         log_text(&line, "message", warning);
     }

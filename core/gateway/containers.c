@@ -80,7 +80,8 @@ int container_take(struct request *r, const struct sandbox *sandbox, struct sg_e
     int rc = registry_acquire(r->gateway->registry, &want, &r->lease, err);
     if (rc == 0) {
         lease_begun(r);
-        r->may_have_lost = past_may_have_run(r) && lease_is_unused(r->lease);
+        r->may_have_lost =
+            past_told_in_vain(r) || (past_may_have_run(r) && lease_is_unused(r->lease));
     }
     return rc;
 }

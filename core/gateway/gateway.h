@@ -28,6 +28,8 @@ struct gateway {
     struct loop **loops;
     size_t loops_count;
     atomic_bool is_draining;
+    atomic_bool
+        admin_by_key; /* a key for the admin address was in force: without one it is closed */
     struct metrics *metrics; /* NULL: nothing is counted */
     struct accounting accounting;
     struct listen listen; /* where it serves */

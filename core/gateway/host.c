@@ -177,6 +177,7 @@ static int announce_loss(struct loss_sink *sink, struct sg_error *err)
         note = STR(perhaps);
     }
     r->has_lost_container = r->may_have_lost = false;
+    r->has_told_loss = r->has_told_loss || note.len > 0;
     return note.len == 0 ? 0
                          : sink->to->event(sink->to->ctx, SG_OUT_STATUS, note.data, note.len, err);
 }

@@ -390,6 +390,7 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
         if (turns->out.overflow) {
             buf_reset(&turns->out);
         } /* else it holds what the surface has told before the failure */
+        renamed_failed(r, err);
         turns->surface->fail(r->talk, err, &turns->out);
         limits_leave(r);
         if (http_answer_write(r->exchange, buf_str(&turns->out), &ignored) == 0) {

@@ -16,7 +16,7 @@
 enum {
     MODEL_LIST_MAX = 10000,      /* of a list; more are left out */
     MODEL_ID_BYTES_MAX = 256,    /* a longer one is left out */
-    MODEL_LIST_RETRY_MS = 10000, /* one that could not be had is not asked for again before */
+    MODEL_LIST_RETRY_MS = 60000, /* one that could not be had is not asked for again before */
     MODEL_LIST_STALE_MS = 24 * 3600 * 1000 /* so old it still will do while there is no newer */
 };
 

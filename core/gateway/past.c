@@ -8,9 +8,11 @@
 #include "base/limits.h"
 #include "session/records.h"
 
-/* Of an element of `messages`: an assistant has spoken. Of an item of `input` too, or it is none of anybody's words: a
- * call, a result, a reference. */
-static bool shows_past(struct json_walk *members, bool items, struct arena *arena)
+enum past { PAST_NONE, PAST_IF_ANSWERED, PAST_SURE };
+
+/* Of an element of `messages`: an assistant has spoken, and somebody answered; the last words of all may be the beginning of
+ * the answer that is asked for. Of an item of `input` too, or it is none of anybody's words: a call, a result, a reference. */
+static enum past past_shown(struct json_walk *members, bool items, struct arena *arena)
 {
     bool has_role = false, is_assistant = false;
     struct str key;
@@ -21,7 +23,7 @@ static bool shows_past(struct json_walk *members, bool items, struct arena *aren
             is_assistant = str_is(json_text_of(value, arena), "assistant");
         }
     }
-    return is_assistant || (items && !has_role);
+    return is_assistant ? PAST_IF_ANSWERED : items && !has_role ? PAST_SURE : PAST_NONE;
 }
 
 static bool list_shows_past(const struct request *r, const char *name)
@@ -31,13 +33,16 @@ static bool list_shows_past(const struct request *r, const char *name)
     if (list == NULL) {
         return false;
     }
+    enum past before = PAST_NONE;
     bool is_past = false, items = strcmp(name, "input") == 0;
     struct json_walk walk = json_walk_of(list->value), inner;
     struct json_value other;
     while (!is_past) {
         if (json_walk_enter(&walk, &inner)) {
-            is_past = shows_past(&inner, items, r->arena);
+            enum past now = past_shown(&inner, items, r->arena);
             json_walk_leave(&walk, &inner);
+            is_past = now == PAST_SURE || before == PAST_IF_ANSWERED;
+            before = now;
         } else if (!json_walk_element(&walk, &other)) {
             break;
         }
@@ -52,14 +57,17 @@ static bool has_past(const struct request *r)
                NULL;
 }
 
-static const struct str nothing_ran = STR("nothing"), perhaps = STR("perhaps");
+/* What is known of a session. "in vain": a loss was told with a result of a request that failed, so that it stands in nobody's
+ * history. */
+static const struct str nothing_ran = STR("nothing"), perhaps = STR("perhaps"),
+                        in_vain = STR("in vain");
 
 /* Sets *ret to whether something may have run in the session; false: it is not known. */
 static bool past_find(const struct request *r, bool *ret)
 {
     struct record *record = records_find(r->gateway->pasts, r->identity, r->session_id, clock_ms());
     if (record != NULL) {
-        *ret = str_eq(record_data(record), perhaps);
+        *ret = !str_eq(record_data(record), nothing_ran);
     }
     record_unref(record);
     return record != NULL;
@@ -89,11 +97,23 @@ bool past_may_have_run(const struct request *r)
     return may_have_run;
 }
 
+bool past_told_in_vain(const struct request *r)
+{
+    struct record *record = r->session_id.len == 0 ? NULL
+                                                   : records_find(r->gateway->pasts, r->identity,
+                                                                  r->session_id, clock_ms());
+    bool ret = record != NULL && str_eq(record_data(record), in_vain);
+    record_unref(record);
+    return ret;
+}
+
 void past_leave(const struct request *r)
 {
     bool may_have_run;
-    if (r->lease != NULL && r->session_id.len > 0 && !lease_is_unused(r->lease) &&
-        !(past_find(r, &may_have_run) && may_have_run)) {
+    if (r->has_told_loss && r->session_id.len > 0) {
+        past_keep(r, r->failure.code != 0 ? in_vain : perhaps);
+    } else if (r->lease != NULL && r->session_id.len > 0 && !lease_is_unused(r->lease) &&
+               !(past_find(r, &may_have_run) && may_have_run)) {
         past_keep(r, perhaps);
     }
 }

@@ -207,10 +207,10 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
     while ((rc = upstream_call_read(call, &piece, err)) == 0 && piece.len > 0 &&
            buf_append_str(ret_held, piece)) {
     }
+    renamed_words(r, ret_held);
     if (rc == 0 && ret_held->overflow) {
         return error_set(err, SG_E_UNAVAILABLE, "The model server's refusal is too long.");
     }
-    renamed_words(r, ret_held);
     if (rc == 0 && upstream_secret_in(r->upstream, buf_str(ret_held))) {
         rc = upstream_credentials_shown(call, err);
     }

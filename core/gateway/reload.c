@@ -244,6 +244,9 @@ void gateway_reload(struct gateway *gateway)
     if (reload.settings != NULL) {
         struct settings *before = settings_take(&gateway->settings);
         struct settings *now = settings_ref(reload.settings);
+        if (keys_open_admin(&now->keys)) { /* before it can be asked for */
+            atomic_store(&gateway->admin_by_key, true);
+        }
         keep_tls(gateway->config, before, now);
         settings_put_in_force(&gateway->settings, TAKE(reload.settings), gateway->quotas,
                               gateway->upstream_states);

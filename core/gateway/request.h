@@ -119,6 +119,7 @@ struct request {
     bool has_resumed;        /* the container of the answer that it continues was taken over */
     bool has_lost_container; /* … or has gone, as one that its history shows */
     bool may_have_lost;      /* its session's container is new, its conversation is not */
+    bool has_told_loss;      /* … or another loss was told, with the result of a run */
     struct lease *lease;     /* of the container, once code was to be run */
     struct surface_container_source container_source;
     char container_id
@@ -301,6 +302,8 @@ struct records *pasts_new(void); /* what is remembered of them, for gateway->pas
 void past_note(const struct request *);
 /* May something have run in the session, as far as is known? Not while its first runs are under way. */
 bool past_may_have_run(const struct request *);
+/* Was a loss told with a request that failed? */
+bool past_told_in_vain(const struct request *);
 /* Before the lease goes: something has run. */
 void past_leave(const struct request *);
 

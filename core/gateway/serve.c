@@ -241,6 +241,7 @@ int gateway_serve(struct config *config)
     gateway->quotas = quotas_new(QUOTAS_IDLE_MAX);
     gateway->passthrough = passthrough_new(LIMIT_ACCEPTED_MS, LIMIT_ACCEPTED_KEYS);
     settings_place_init(&gateway->settings);
+    atomic_store(&gateway->admin_by_key, keys_open_admin(&config->settings->keys));
     settings_put_in_force(&gateway->settings, TAKE(config->settings), gateway->quotas,
                           gateway->upstream_states);
     int code = life_live(&life, loops_count);

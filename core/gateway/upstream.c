@@ -339,12 +339,13 @@ static int read_piece(struct upstream_call *call, struct str *ret_piece, struct 
         call->held = (struct str){0};
         return 0;
     }
-    if (clock_ms() >= call->request->deadline) {
-        return error_set(err, SG_E_TIMEOUT, "the answer was not over by the request's deadline");
-    }
     struct str piece;
     int rc;
     do { /* a piece of nothing but a name that goes leaves nothing, and is no end */
+        if (clock_ms() >= call->request->deadline) {
+            return error_set(err, SG_E_TIMEOUT,
+                             "the answer was not over by the request's deadline");
+        }
         rc = call->plugin != NULL ? read_plugin(call, &piece, err)
                                   : fetch_read(call->fetch, &piece, err);
         *ret_piece = rc == 0 ? renamed_piece(call, piece) : (struct str){0};

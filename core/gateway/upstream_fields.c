@@ -115,7 +115,7 @@ const struct fetch_field *upstream_fields(struct request *r, bool intercepted, s
         !upstream_sets_field(r->upstream, STR("anthropic-version"))) {
         fields[count++] = (struct fetch_field){STR("anthropic-version"), STR("2023-06-01")};
     }
-    if (intercepted) {
+    if (intercepted || r->asked_model != NULL) { /* it is read: by tools, or for its name */
         fields[count++] = (struct fetch_field){STR("Accept-Encoding"), STR("identity")};
     }
     CHECK(count <= fields_max);

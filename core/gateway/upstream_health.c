@@ -56,5 +56,7 @@ void upstream_failed(const struct request *r, const struct sg_error *err)
         err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline; /* the request's own */
     if ((err->code == SG_E_UNAVAILABLE || err->code == SG_E_TIMEOUT) && !is_too_late) {
         failed(r, 0);
+    } else if (err->code == SG_E_CANCELLED) {
+        circuit_unknown(&r->upstream->state->circuit, clock_ms());
     }
 }

@@ -181,7 +181,8 @@ static int bind_unix(struct http_server *server, size_t index, struct sg_error *
     }
     int code = share(server, index, fd, err); /* it is the loop's now, whatever comes */
     if (code == 0 &&
-        ((path != NULL && chmod(path, listener->at.mode) != 0) || listen(fd, LISTEN_QUEUE) != 0)) {
+        ((path != NULL && fchmodat(AT_FDCWD, path, listener->at.mode, AT_SYMLINK_NOFOLLOW) != 0) ||
+         listen(fd, LISTEN_QUEUE) != 0)) {
         code = cannot_listen(&listener->at, err);
     }
     return code;

@@ -114,6 +114,7 @@ static int tls_fill(struct http_tls *tls, const struct http_tls_options *options
     int code = tls_use_pair(context, options, err);
     if (code == 0 && options->client_ca != NULL) {
         code = tls_use_client_ca(context, options->client_ca, err);
+        tls->facts.asks_clients = true;
     }
     if (code == 0) {
         facts_read(SSL_CTX_get0_certificate(context), &tls->facts);

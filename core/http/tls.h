@@ -35,6 +35,7 @@ struct http_tls_facts {
     int64_t not_after_s;      /* seconds since 1970 */
     int64_t not_before_s;     /* as above */
     unsigned char sha256[32]; /* of the certificate */
+    bool asks_clients;        /* for a certificate of theirs */
 };
 const struct http_tls_facts *http_tls_facts(const struct http_tls *);
 

@@ -4,10 +4,13 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
+import tempfile
 
 from client import TOOL, Wire, body_of, get, post
-from harness import E2E, main, poll, run, to_yaml
+from harness import BINARY, E2E, main, poll, run, to_yaml
 from test_operations import metrics
 from upstream import Status, Stream, answer, chunk, code, events, streamed
 
@@ -213,31 +216,53 @@ class Accounting(E2E):
         gateway.stop()
         self.assertEqual(gateway.events("accounting_lost")[0]["lost"], "1")
 
-    def test_a_file_that_cannot_be_is_told_at_the_start(self):
+    def test_a_file_that_cannot_be_is_told_before_the_start(self):
         config = {"auth": {"mode": "none"}, "upstreams": [{"name": "m", "plugin": "mock", "models": ["m"]}], "server": {"listen": "127.0.0.1:0"}}
         path = pathlib.Path(self.path("config.yaml"))
-        open_audit = pathlib.Path(self.path("audit"))
+        open_audit, folder = pathlib.Path(self.path("audit")), path.parent
         open_audit.touch(0o644)
         os.chmod(open_audit, 0o644)
-        for section, words in (({"file": "/no/such/folder/x"}, "accounting: 'file' '/no/such/folder/x' cannot be opened: No such file or "
-                                                               "directory"),
-                               ({"audit": str(open_audit)}, f"accounting: 'audit' '{open_audit}' is open to others (mode 0644): chmod 600 "
-                                                            f"'{open_audit}'")):
+        link = pathlib.Path(self.path("link"))
+        link.symlink_to(open_audit)
+        own = "accounting: 'audit' must be another file than 'file': who settles accounts need not read what clients say"
+        for section, words in (
+                ({"file": "/no/such/folder/x"}, "accounting: 'file' is in a folder that is not there, or not for the gateway to look into: make it"),
+                ({"file": str(folder)}, "accounting: 'file' is a folder: name a file in it"),
+                ({"file": ""}, "accounting: 'file' is empty: name a file, or leave it out"),
+                ({"audit": str(open_audit)}, "accounting: 'audit' is a file that is open to others: chmod 600 it"),
+                ({"audit": "-"}, "accounting: 'audit' must be a file of its own, not '-': what clients say does not belong into the log"),
+                ({"file": "y", "audit": "./y"}, own), ({"file": str(open_audit), "audit": link.name}, own),
+                ({"fiel": "x"}, "accounting: unknown key 'fiel'; did you mean 'file'?")):
             path.write_text(to_yaml({**config, "accounting": section}))
-            code_, _, err = run("serve", "--config", str(path))
-            self.assertEqual(code_, 1)
-            self.assertIn(words, err)
-        for section, words in (({"audit": "-"}, "accounting: 'audit' must be a file of its own, not '-': what clients say does not belong "
-                                                "into the log"),
-                               ({"file": "x", "audit": "./x"}, "accounting: 'audit' must be another file than 'file': who settles accounts "
-                                                               "need not read what clients say"),
-                               ({"fiel": "x"}, "accounting: unknown key 'fiel'; did you mean 'file'?")):
-            path.write_text(to_yaml({**config, "accounting": section}))
-            code_, _, err = run("check", "--config", str(path))
-            self.assertEqual(code_, 1)
-            self.assertIn(words, err)
+            for command in ("check", "serve"):
+                code_, _, err = run(command, "--config", str(path))
+                self.assertEqual(code_, 1, section)
+                self.assertIn(words, err)
 
-    # ---- sums ----
+    def test_what_the_gateway_may_not_write_is_told_to_an_ordinary_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="sandgate-accounting-"))
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        (folder / "mine").touch(0o600)
+        path = folder / "config.yaml"
+        for file, words in (("mine", "accounting: 'file' is a file that the gateway may not write"),
+                            ("new", "accounting: 'file' is in a folder that the gateway may not write")):
+            path.write_text("auth: { mode: none }\nupstreams: [{ name: m, base_url: 'http://127.0.0.1:1', models: [m] }]\n"
+                            f"accounting: {{ file: {file} }}\n")
+            done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", BINARY, "check", "--config", path],
+                                  capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
+
+    def test_a_name_that_a_client_chooses_is_cut(self):
+        gateway, upstream = self.accounted(answer("ok"), upstream_options={"models": ["*"]})
+        long = "m" * 1_000_000
+        post(gateway, PATH, {"model": long, "messages": [{"role": "user", "content": "x"}]})
+        self.assertEqual(self.line()["model"], "m" * 256)
+        self.assertEqual(upstream.requests[0].json["model"], long)
+
 
     def test_metrics_sum_up_by_identity_and_model(self):
         gateway, _ = self.accounted(with_usage(code("print(1)"), DETAILS), answer("ok", usage=(10, 5)), answer("ok"), Status(404),

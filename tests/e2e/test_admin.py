@@ -107,8 +107,12 @@ class Admin(E2E):
         gateway, door = self.open()
         self.run_code(gateway, "x = 1", "s")
         whose = "Say whose sessions shall end: ?identity=NAME, or one by its container id as in DELETE /admin/sessions/cntr_…."
-        query = "The query may have identity, user (with identity), after (a number) and limit (1 to 1000)."
-        for path, words in (("/admin/sessions", whose), ("/admin/sessions?identity=", whose), ("/admin/sessions?user=ann", query),
+        query = "The query may have identity, user (with identity), after (a number) and limit (1 to 1000), each once and with a value."
+        paged = "All sessions of an identity are ended at once: leave 'after' and 'limit' out."
+        for path, words in (("/admin/sessions", whose), ("/admin/sessions?identity=", query), ("/admin/sessions?identity=a&user=", query),
+                            ("/admin/sessions?identity=b&identity=a", query), ("/admin/sessions?identity=a%00b", query),
+                            ("/admin/sessions?identity=a&limit=1", paged), ("/admin/sessions?identity=a&after=9", paged),
+                            ("/admin/sessions?user=ann", query),
                             ("/admin/sessions?Identity=a", query), ("/admin/sessions?identity=a&limit=0", query),
                             ("/admin/sessions?identity=a&limit=1001", query), ("/admin/sessions?identity=a&after=x", query)):
             refused = request(door, "DELETE", path)
@@ -245,18 +249,20 @@ class Admin(E2E):
         self.assertEqual(get(door, "/admin/sessions", key=ADMIN, headers={"Host": "any.name"}).status, 200)
         self.assertEqual(get(door, "/admin/sessions").status, 401)
 
-    def test_where_its_key_is_taken_away_it_closes(self):
+    def test_where_its_key_is_taken_away_it_closes_also_where_it_would_be_open_without_one(self):
         auth = {"mode": "keys", "keys": [*KEYS["keys"], *OPERATORS]}
-        gateway, door = self.open(auth=auth, server={"admin": "0.0.0.0:0"})
-        config = gateway.config_path.read_text()
-        without = re.sub(r"    - name: operator\n      key: .*\n      use: admin\n", "", config)
-        self.assertNotEqual(without, config)
-        gateway.config_path.write_text(without)
-        gateway.signal(signal.SIGHUP)
-        gateway.wait_event("reloaded")
-        refused = get(door, "/admin/sessions", key=ADMIN)
-        self.assertEqual((refused.status, refused.error["code"], refused.error["message"]), (
-            403, "no_admin_key", "No key opens this address any more: its operator can make one with 'use: admin'."))
+        for address in ("0.0.0.0:0", "127.0.0.1:0"):
+            gateway, door = self.open(auth=auth, server={"admin": address})
+            config = gateway.config_path.read_text()
+            without = re.sub(r"    - name: operator\n      key: .*\n      use: admin\n", "", config)
+            self.assertNotEqual(without, config)
+            gateway.config_path.write_text(without)
+            gateway.signal(signal.SIGHUP)
+            gateway.wait_event("reloaded")
+            for key in (ADMIN, A, None):
+                refused = get(door, "/admin/sessions", key=key)
+                self.assertEqual((refused.status, refused.error["code"], refused.error["message"]), (
+                    403, "no_admin_key", "No key opens this address any more: its operator can make one with 'use: admin'."))
 
     # ---- clients behind proxies ----
 

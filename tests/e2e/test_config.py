@@ -163,6 +163,8 @@ sessions: { idle_timeout: 10, id_from: [user] }
         self.check_one(auth("{ name: a, key: \"\" }"), r"^F:3:7: auth: key 'a' is empty")
         missing = (r"auth: mode 'keys' needs at least one entry in 'keys' or in 'keys_file'; for a gateway that only this machine can reach, "
                    r"'mode: none' is possible")
+        self.check_one(auth("{ name: a, key: long-enough, use: admin }"),
+                       "^F:3:5: auth: no key here is good for requests, so that no client could come in: add one without 'use'")
         self.check_one("upstreams:\n" + UPSTREAM, missing)
         self.check_one("auth: { mode: keys }\nupstreams:\n" + UPSTREAM, "^F:1:7: " + missing)
 

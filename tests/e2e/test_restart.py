@@ -383,6 +383,8 @@ class Restart(E2E):
                 ({"state_file": None}, "sessions: 'on_shutdown: keep' needs 'state_file: PATH' (systemd with StateDirectory= gives one by "
                                        "itself)"),
                 ({"on_shutdown": None}, "sessions: 'state_file' means something with 'on_shutdown: keep' only"),
+                ({"state_file": "sessions.lock"}, "sessions: 'state_file' may not end in .lock, which has a meaning beside it: choose "
+                 "another name"),
                 ({"state_file": ""}, "sessions: 'state_file' is empty: name a file, or leave it out under systemd with StateDirectory="),
                 ({"state_file": "none/sessions.json"}, f"sessions.state_file: the folder '{self.folder}/none' cannot be opened: No such file "
                                                        "or directory; make it, for the user that runs the gateway"),

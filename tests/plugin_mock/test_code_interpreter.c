@@ -475,22 +475,16 @@ static void a_failed_run_is_a_labelled_text_and_no_failure(void)
         CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_STATUS), status);
         fixture_free(&f);
     }
-    /* Before any output it is the sandbox that is at a limit. */
-    struct fixture f = fixture_new(NULL);
-    f.call->run_result = SG_E_LIMIT;
-    f.call->run_message = "10 are in use";
-    CU_ASSERT_EQUAL(run(&f, NULL, 0), 0);
-    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), "[sandbox unavailable] 10 are in use");
-    fixture_free(&f);
 }
 
+/* `status` NULL: nothing came before. */
 static void fail_behind(const char *status, int code, const char *expected)
 {
     struct event event = {SG_OUT_STATUS, status, 0};
     struct fixture f = fixture_new(NULL);
     f.call->run_result = code;
     f.call->run_message = "it is full";
-    CU_ASSERT_EQUAL(run(&f, &event, 1), 0);
+    CU_ASSERT_EQUAL(run(&f, &event, status != NULL), 0);
     CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), expected);
     fixture_free(&f);
 }
@@ -499,6 +493,8 @@ static void a_limit_is_the_runs_own_where_a_status_says_so(void)
 {
     fail_behind("{\"state\":\"output\"}", SG_E_LIMIT, "[output limit] it is full");
     fail_behind("{\"state\":\"waiting\"}", SG_E_LIMIT, "[sandbox unavailable] it is full");
+    fail_behind(NULL, SG_E_LIMIT,
+                "[sandbox unavailable] it is full"); /* it is at its limit itself */
 }
 
 static void a_run_that_had_begun_without_output_failed_and_was_not_unavailable(void)
@@ -509,12 +505,7 @@ static void a_run_that_had_begun_without_output_failed_and_was_not_unavailable(v
 
 static void a_failure_without_output_is_only_its_label(void)
 {
-    struct fixture f = fixture_new(NULL);
-    f.call->run_result = SG_E_UNAVAILABLE;
-    f.call->run_message = "down";
-    CU_ASSERT_EQUAL(run(&f, NULL, 0), 0);
-    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL), "[sandbox unavailable] down");
-    fixture_free(&f);
+    fail_behind(NULL, SG_E_UNAVAILABLE, "[sandbox unavailable] it is full");
 }
 
 static void a_cancelled_run_is_handed_back_and_tells_nothing(void)

@@ -88,8 +88,9 @@ static void everything_is_there(struct fixture *f)
     CU_ASSERT_EQUAL(run(f, "x"), SG_E_GONE_BEFORE);
     next_process(f);
     CU_ASSERT_EQUAL(run(f, "x"), SG_E_GONE_BEFORE);
-    expect_journal(f, "create sg-one live=1\nrun sg-one\nclose live=1\nrun sg-one\n"
-                      "load sg-one live=1\ndestroy sg-one live=0\nrun sg-one\nclose live=0\nrun sg-one\n");
+    expect_journal(
+        f, "create sg-one live=1\nrun sg-one\nclose live=1\nrun sg-one\n"
+           "load sg-one live=1\ndestroy sg-one live=0\nrun sg-one\nclose live=0\nrun sg-one\n");
 }
 
 static void another_instance_finds_variables_and_files_by_the_handle(void)

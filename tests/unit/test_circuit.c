@@ -50,6 +50,20 @@ static void one_request_tries_and_its_success_closes_it(void)
     circuit_destroy(&circuit);
 }
 
+static void a_trial_that_tells_nothing_leaves_its_place_to_the_next(void)
+{
+    open_at(1000);
+    circuit_unknown(&circuit, 1001); /* nobody tries yet: it stays closed to all */
+    CU_ASSERT_FALSE(circuit_allows(&circuit, 1002));
+    CU_ASSERT_TRUE(circuit_allows(&circuit, 1100));
+    CU_ASSERT_FALSE(circuit_allows(&circuit, 1110));
+    circuit_unknown(&circuit, 1120);
+    CU_ASSERT_TRUE(circuit_allows(&circuit, 1120));
+    CU_ASSERT_FALSE(circuit_allows(&circuit, 1121));
+    CU_ASSERT_EQUAL(circuit_look(&circuit).failures, 3);
+    circuit_destroy(&circuit);
+}
+
 static void each_trial_that_fails_doubles_the_while_up_to_the_limit(void)
 {
     static const int64_t wanted_ms[] = {200, 350, 350};
@@ -128,6 +142,7 @@ static void of_many_threads_one_tries(void)
 static const struct test tests[] = {
     TEST(so_many_failures_on_end_open_it_and_a_success_between_begins_anew),
     TEST(one_request_tries_and_its_success_closes_it),
+    TEST(a_trial_that_tells_nothing_leaves_its_place_to_the_next),
     TEST(each_trial_that_fails_doubles_the_while_up_to_the_limit),
     TEST(failures_of_requests_that_began_before_change_nothing),
     TEST(a_trial_that_never_ends_makes_room_for_the_next),

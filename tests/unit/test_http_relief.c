@@ -340,7 +340,8 @@ static void idle_ones_go_first_then_those_that_linger_then_half_heads(void)
     fixture_begin(1, &patient);
     int half = half_head(1), lingers = lingering_client(1), idle = idle_client();
     wait_for_place(PLACE_IDLE, 1);
-    static const size_t left[][PLACE_COUNT] = {{0, 0, 1, 1}, {0, 0, 0, 1}, {0, 0, 0, 0}};
+    static const size_t left[][PLACE_COUNT] = {
+        {[PLACE_OVER] = 1, [PLACE_HEAD] = 1}, {[PLACE_HEAD] = 1}, {0}};
     int fds[] = {idle, lingers, half};
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         CU_ASSERT_TRUE(close_on_loop(-1));
