@@ -268,8 +268,7 @@ static void the_description_has_every_section_and_hides_nothing_but_secrets(void
     config_describe(&out);
     static const char *const wanted[] = {
         "server\nWhere the gateway serves",
-        "\n  listen: list of texts; default 127.0.0.1:4000\n      Where to serve, one or "
-        "several: ",
+        "\n  listen: list of texts; default 127.0.0.1:4000\n      Where to serve, ",
         "\n\nauth\n",
         "\n        use: one of requests, metrics, admin; default requests\n",
         "\n\nsessions\n",
