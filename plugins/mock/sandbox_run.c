@@ -70,6 +70,12 @@ static int emit_text(struct activity *a, enum sg_out kind, const struct text *te
                           : activity_emit(a, kind, text->data, text->len, err);
 }
 
+/* None where memory was short. */
+static const char *words_of(const struct text *text)
+{
+    return text->data == NULL || text->overflow ? "" : text->data;
+}
+
 static int emit_exception(struct activity *a, const char *name, const char *value,
                           const char *traceback, struct sg_error *err)
 {
@@ -117,7 +123,8 @@ static int run_python(struct activity *a, const struct sg_run *run, struct sg_er
     if (result.ending == PYTHON_STOPPED) {
         code = result.stop_code;
     } else if (result.ending == PYTHON_RAISED) {
-        code = emit_exception(a, result.exception, result.message.data, result.traceback.data, err);
+        code = emit_exception(a, result.exception, words_of(&result.message),
+                              words_of(&result.traceback), err);
     } else if (result.has_value) {
         code = emit_value(a, result.value.data, result.value.len, err);
     }
@@ -165,8 +172,7 @@ static int emit_rule_exception(struct activity *a, const struct sandbox_rule *ru
         &traceback,
         "Traceback (most recent call last):\n  File \"<cell>\", line 1, in <module>\n%s%s%s",
         rule->error_name, value[0] == '\0' ? "" : ": ", value);
-    return emit_exception(a, rule->error_name, value, traceback.overflow ? "" : traceback.data,
-                          err);
+    return emit_exception(a, rule->error_name, value, words_of(&traceback), err);
 }
 
 /* A shell has no exceptions: the same as a line on standard error. */
