@@ -86,7 +86,7 @@ static void check_passthrough(const struct key_set *set, struct conf_problems *p
 {
     const char *main_file = problems->file;
     for (size_t i = 0; i < set->count; i++) {
-        if (!set->keys[i].for_metrics && !set->keys[i].for_admin) {
+        if (key_is_for_requests(&set->keys[i])) {
             struct conf_node at = {.line = set->keys[i].line, .column = 1};
             problems->file = set->keys[i].file;
             conf_problem(problems, &at,
@@ -101,7 +101,7 @@ static void check_passthrough(const struct key_set *set, struct conf_problems *p
 static bool has_clients(const struct key_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        if (!set->keys[i].for_metrics && !set->keys[i].for_admin) {
+        if (key_is_for_requests(&set->keys[i])) {
             return true;
         }
     }

@@ -256,7 +256,7 @@ static const char *const *list_given(const struct entry *e, const char *name,
     return conf_is_absent(conf_get(e->node, name)) ? NULL : list;
 }
 
-static bool is_for_requests(const struct auth_key *key)
+bool key_is_for_requests(const struct auth_key *key)
 {
     return !key->for_metrics && !key->for_admin;
 }
@@ -313,7 +313,7 @@ static bool key_fits(const struct key_set *set, const struct auth_key *key, cons
                      key->name, twin->name, twin->file, twin->line);
         return false;
     }
-    if (first != NULL && is_for_requests(first) && is_for_requests(key) &&
+    if (first != NULL && key_is_for_requests(first) && key_is_for_requests(key) &&
         !shares_alike(first, key)) {
         conf_problem(e->problems, e->node,
                      "auth: key '%s' has other limits or users than at %s:%d: keys of one name are "

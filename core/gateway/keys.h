@@ -55,6 +55,8 @@ void keys_clear(struct key_set *); /* its indexes; the keys are the arena's */
 struct auth_key *keys_find(const struct key_set *, const uint8_t sha256[SHA256_BYTES]);
 /* The first of that name; NULL: there is none. */
 struct auth_key *keys_named(const struct key_set *, struct str name);
+/* Is it a client's, and not for /metrics or the admin address alone? */
+bool key_is_for_requests(const struct auth_key *);
 /* Is there one that opens the admin address? */
 bool keys_open_admin(const struct key_set *);
 /* Do two entries say the same, but for the key itself and its place? */
