@@ -138,30 +138,34 @@ int64_t host_broker_pid(void)
     return children_of(getpid(), &broker, 1) == 0 ? -1 : broker;
 }
 
-/* Whether it is the first process of a pid namespace below this one. */
-static bool is_first_process(pid_t pid)
+/* What a child of the broker is. One that was reaped meanwhile is neither. */
+enum child { CHILD_BOX, CHILD_TEMPLATE, CHILD_GONE };
+
+/* A box is the first process of a pid namespace below this one. */
+static enum child child_kind(pid_t pid)
 {
     char path[64], line[256];
-    bool found = false;
+    enum child kind = CHILD_GONE;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    while (file != NULL && kind == CHILD_GONE && fgets(line, sizeof line, file) != NULL) {
         size_t len = strlen(line);
-        found = found || (strncmp(line, "NSpid:", 6) == 0 && len > 3 &&
-                          strcmp(line + len - 3, "\t1\n") == 0);
+        if (strncmp(line, "NSpid:", 6) == 0) {
+            kind = len > 3 && strcmp(line + len - 3, "\t1\n") == 0 ? CHILD_BOX : CHILD_TEMPLATE;
+        }
     }
     if (file != NULL) {
         fclose(file);
     }
-    return found;
+    return kind;
 }
 
-static size_t broker_children(bool boxes, pid_t *ret_pids, size_t max)
+static size_t broker_children(enum child kind, pid_t *ret_pids, size_t max)
 {
     pid_t all[512];
     size_t count = 0, all_count = children_of((pid_t)host_broker_pid(), all, COUNT_OF(all));
     for (size_t i = 0; i < all_count && i < COUNT_OF(all); i++) {
-        if (is_first_process(all[i]) == boxes) {
+        if (child_kind(all[i]) == kind) {
             if (count < max) {
                 ret_pids[count] = all[i];
             }
@@ -173,12 +177,23 @@ static size_t broker_children(bool boxes, pid_t *ret_pids, size_t max)
 
 size_t host_boxes(pid_t *ret_pids, size_t max)
 {
-    return broker_children(true, ret_pids, max);
+    return broker_children(CHILD_BOX, ret_pids, max);
 }
 
 size_t host_templates(pid_t *ret_pids, size_t max)
 {
-    return broker_children(false, ret_pids, max);
+    return broker_children(CHILD_TEMPLATE, ret_pids, max);
+}
+
+pid_t host_await_template_but(pid_t other)
+{
+    pid_t pid = other;
+    while (host_templates(&pid, 1) != 1 || pid == other) {
+        if (fiber_sleep(1) != 0) {
+            return -1;
+        }
+    }
+    return pid;
 }
 
 /* ---- calls ---- */

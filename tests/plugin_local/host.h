@@ -32,6 +32,8 @@ int64_t host_broker_pid(void);
 size_t host_boxes(pid_t *ret_pids, size_t max);
 /* The processes that boxes are copies of; up to `max` of them. */
 size_t host_templates(pid_t *ret_pids, size_t max);
+/* Waits until there is one, and not `other`: one that is replaced takes a moment to end. -1 if this fiber is stopped. */
+pid_t host_await_template_but(pid_t other);
 
 int host_create(int64_t life_ms, char handle[128], struct sg_error *err);
 /* Given up after so long, as by a request whose client has gone. */
