@@ -155,12 +155,11 @@ class Lane:
 
     def is_quiet(self):
         """No more descriptors than at rest."""
-        return len(os.listdir(f"/proc/{self.gateway.pid}/fd")) <= self.all_fds_at_rest or self.gateway.fds() <= self.fds_at_rest
+        return self.gateway.fds() <= self.fds_at_rest
 
     def rest(self):
         """What is there when nothing is going on."""
         self.fds_at_rest = self.gateway.fds()
-        self.all_fds_at_rest = len(self.gateway.fd_targets())
         self.before = self.verbs()
 
     def grown(self):

@@ -22,6 +22,7 @@ import threading
 import time
 import unittest
 
+import descriptors
 from certificates import Authority
 from upstream import Upstream
 
@@ -122,40 +123,6 @@ def descendants(pid, facts):
         wave = [child for child, fact in facts.items() if fact[0] in wave and child not in found]
         found.update({child: facts[child][2] for child in wave})
     return found
-
-
-RESET_MAX = 8
-TCP, UNIX, OTHER = ("tcp", "tcp6"), ("unix",), ("udp", "netlink")
-
-
-class SocketTables:
-    """What the kernel tells of a process's sockets, read once: it walks all of its tables for each reading."""
-
-    def __init__(self, pid):
-        self.rows = {name: self._read(pid, name) for name in TCP + UNIX + OTHER}
-
-    @staticmethod
-    def _read(pid, name):
-        try:
-            lines = pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
-        except OSError:
-            return []  # it has ended meanwhile
-        return [line.split() for line in lines]
-
-    def towards(self, ports):
-        """Inodes of TCP sockets whose other end is one of these local ports."""
-        return {fields[9] for name in TCP for fields in self.rows[name]
-                if int(fields[2].rsplit(":", 1)[1], 16) in ports}
-
-    def pairs(self):
-        """Inodes of unix sockets without a name."""
-        return {fields[6] for fields in self.rows["unix"] if len(fields) == 7}
-
-    def without(self, inodes):
-        """Those that stand in no table: connections that the other end has reset, which go when libcurl looks for one that
-        it may use again. A loop has some for each upstream; more than RESET_MAX are a leak."""
-        reset = inodes - {field for rows in self.rows.values() for fields in rows for field in fields}
-        return reset if len(reset) <= RESET_MAX and self.rows["unix"] else set()
 
 
 # ---- the log ----
@@ -302,30 +269,14 @@ class Gateway:
         return code
 
     def fds(self):
-        """Open descriptors. Connections kept to upstreams do not count, also where the other end has reset them; nor do
-        socket pairs: each loop makes some for its transfers, in its own time."""
-        targets = self.fd_targets()
-        sockets = {t[8:-1] for t in targets if t.startswith("socket:[")}
-        tables = SocketTables(self.pid)
-        kept = tables.towards(self.upstream_ports) | tables.pairs() | tables.without(sockets)
-        return sum(not (target.startswith("socket:[") and target[8:-1] in kept) for target in targets)
+        """Open descriptors, without what is kept for later."""
+        return descriptors.count(self.pid, self.upstream_ports)
 
     def unix_sockets(self):
-        pairs = SocketTables(self.pid).pairs()
-        return sum(target.startswith("socket:[") and target[8:-1] in pairs for target in self.fd_targets())
+        return descriptors.socket_kinds(self.pid).count("pair")
 
     def fd_targets(self):
-        targets = []
-        try:
-            names = os.listdir(f"/proc/{self.pid}/fd")
-        except OSError:
-            return []  # it has ended meanwhile
-        for name in names:
-            try:
-                targets.append(os.readlink(f"/proc/{self.pid}/fd/{name}"))
-            except OSError:
-                continue  # closed meanwhile
-        return sorted(targets)
+        return sorted(descriptors.targets(self.pid).values())
 
     def signal(self, number=signal.SIGTERM):
         self.was_told = self.was_told or number in (signal.SIGTERM, signal.SIGINT)
@@ -365,9 +316,7 @@ class Gateway:
     def wait_quiet(self):
         """Until as many descriptors are open as before the work."""
         def is_quiet():
-            # All of them first, which costs nothing: the tables are looked at only where those are too many.
-            return (self.process.poll() is not None or len(self.fd_targets()) <= self.fds_before or
-                    self.fds() <= self.fds_before)
+            return self.process.poll() is not None or self.fds() <= self.fds_before
         poll(is_quiet, lambda: f"{self.fds_before} descriptors, not {self.fds()}:\n" + "\n".join(self.fd_targets()), 30)
 
     def left_of(self, family):
