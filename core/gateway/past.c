@@ -57,20 +57,25 @@ static bool has_past(const struct request *r)
                NULL;
 }
 
-/* What is known of a session. "in vain": a loss was told with a result of a request that failed, so that it stands in nobody's
- * history. */
+/* What is remembered of a session. "in vain": a loss was told with a result of a request that failed, so that it stands in
+ * nobody's history. */
 static const struct str nothing_ran = STR("nothing"), perhaps = STR("perhaps"),
                         in_vain = STR("in vain");
 
-/* Sets *ret to whether something may have run in the session; false: it is not known. */
-static bool past_find(const struct request *r, bool *ret)
+enum known { KNOWN_NOT, KNOWN_NOTHING_RAN, KNOWN_PERHAPS, KNOWN_IN_VAIN };
+
+static enum known past_find(const struct request *r)
 {
-    struct record *record = records_find(r->gateway->pasts, r->identity, r->session_id, clock_ms());
-    if (record != NULL) {
-        *ret = !str_eq(record_data(record), nothing_ran);
+    if (r->session_id.len == 0) {
+        return KNOWN_NOT;
     }
+    struct record *record = records_find(r->gateway->pasts, r->identity, r->session_id, clock_ms());
+    enum known ret = record == NULL                             ? KNOWN_NOT
+                     : str_eq(record_data(record), nothing_ran) ? KNOWN_NOTHING_RAN
+                     : str_eq(record_data(record), in_vain)     ? KNOWN_IN_VAIN
+                                                                : KNOWN_PERHAPS;
     record_unref(record);
-    return record != NULL;
+    return ret;
 }
 
 static void past_keep(const struct request *r, struct str what)
@@ -82,38 +87,34 @@ static void past_keep(const struct request *r, struct str what)
 
 void past_note(const struct request *r)
 {
-    bool may_have_run;
-    if (r->session_id.len > 0 && client_is_believed(r) && !past_find(r, &may_have_run)) {
+    if (r->session_id.len > 0 && client_is_believed(r) && past_find(r) == KNOWN_NOT) {
         past_keep(r, has_past(r) ? perhaps : nothing_ran);
     }
 }
 
 bool past_may_have_run(const struct request *r)
 {
-    bool may_have_run = false;
-    if (r->session_id.len > 0 && !past_find(r, &may_have_run)) {
-        may_have_run = has_past(r); /* it was forgotten meanwhile */
+    if (r->session_id.len == 0) {
+        return false;
     }
-    return may_have_run;
+    enum known known = past_find(r);
+    return known == KNOWN_NOT ? has_past(r) /* it was forgotten meanwhile */
+                              : known != KNOWN_NOTHING_RAN;
 }
 
 bool past_told_in_vain(const struct request *r)
 {
-    struct record *record = r->session_id.len == 0 ? NULL
-                                                   : records_find(r->gateway->pasts, r->identity,
-                                                                  r->session_id, clock_ms());
-    bool ret = record != NULL && str_eq(record_data(record), in_vain);
-    record_unref(record);
-    return ret;
+    return past_find(r) == KNOWN_IN_VAIN;
 }
 
 void past_leave(const struct request *r)
 {
-    bool may_have_run;
-    if (r->has_told_loss && r->session_id.len > 0) {
+    if (r->session_id.len == 0) {
+        return;
+    }
+    if (r->has_told_loss) {
         past_keep(r, r->failure.code != 0 ? in_vain : perhaps);
-    } else if (r->lease != NULL && r->session_id.len > 0 && !lease_is_unused(r->lease) &&
-               !(past_find(r, &may_have_run) && may_have_run)) {
+    } else if (r->lease != NULL && !lease_is_unused(r->lease) && past_find(r) < KNOWN_PERHAPS) {
         past_keep(r, perhaps);
     }
 }
