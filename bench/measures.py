@@ -441,6 +441,35 @@ class Accounting(Limits):
         return [("without", lab.start_sandgate()), ("with", lab.start_sandgate(more=f"accounting: {{ file: {file} }}\n"))]
 
 
+class Tls(Subject):
+    """What TLS costs: over connections that are kept, and with a handshake for each request. An nginx on the load's core
+    speaks TLS for the load."""
+    name, title = "tls", "TLS 1.3: a plain request of 1 KB, 32 connections"
+
+    def prepare(self, lab):
+        self.body, self.ways = write_body(lab, self.name, chat("m")), []
+        if "nginx" not in lab.kinds:
+            lab.results.note("TLS is NOT MEASURED: there is no nginx to speak it for the load")
+            return
+        for who, start in (("nginx", lab.start_nginx_tls), ("sandgate", lab.start_sandgate_tls)):
+            server, port = start()
+            kept, new = lab.start_tls_client(port)
+            self.ways += [(f"{who}, kept connections", server, kept), (f"{who}, a handshake each", server, new)]
+        for who, start in (("nginx", lab.start_nginx), ("sandgate", lab.start_sandgate)):
+            server = start()
+            self.ways.append((f"{who}, without TLS", server, server.port))
+        for _, server, port in self.ways:
+            load(lab, server, self.body, 32, seconds=min(2, lab.settings.seconds), port=port)
+
+    def measure(self, lab, turn):
+        for who, server, port in rotated(self.ways, turn):
+            outcome = load_without_errors(lab, server, self.body, 32, port=port)
+            self.add(lab, "CPU a request", who, "µs", outcome.cpu_each(outcome.answers))
+
+    def seconds(self, settings):
+        return 6 * (settings.seconds + 0.4)
+
+
 class Local(Subject):
     """The local sandbox by itself: real processes in real namespaces, by its own benchmark."""
     name, title = "local", "The local sandbox (40 containers a round, the median of each)"
@@ -471,7 +500,7 @@ class Local(Subject):
         return 15
 
 
-SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Limits, Accounting, Waiting, Local)
+SUBJECTS = (Relay, Tool, Bodies, Sessions, Streams, Forms, Translated, Limits, Accounting, Tls, Waiting, Local)
 
 
 def measure_all(lab, wanted, rounds, say):

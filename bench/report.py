@@ -80,6 +80,10 @@ def accounting(get):
     return ratio(get("accounting", "CPU a request", "with"), get("accounting", "CPU a request", "without"))
 
 
+def tls_against_nginx(how):
+    return lambda get: ratio(get("tls", "CPU a request", f"sandgate, {how}"), get("tls", "CPU a request", f"nginx, {how}"))
+
+
 # subject, title, value of a round, limit, unit, which of the rounds' values is held against it
 TARGETS = (
     ("relay", "relay: CPU a request ÷ nginx, 32 connections", cpu_against_nginx(32), 2.6, "", "median"),
@@ -107,6 +111,8 @@ TARGETS = (
     ("limits", "a key with limits ÷ without: CPU a request", limits("with limits", "a key"), 1.05, "", "median"),
     ("limits", "limits of users too ÷ without: CPU a request", limits("limits of users", "a key"), 1.05, "", "median"),
     ("accounting", "accounting on ÷ off: CPU a request", accounting, 1.10, "", "median"),
+    ("tls", "TLS: CPU a request ÷ nginx, kept connections", tls_against_nginx("kept connections"), 2.6, "", "median"),
+    ("tls", "TLS: CPU a request ÷ nginx, a handshake each", tls_against_nginx("a handshake each"), 1.5, "", "median"),
     ("waiting", "9,500 waiting: errors", just("waiting", "errors", "sandgate"), 0, "", "max"),
     ("waiting", "9,500 waiting: RSS", just("waiting", "RSS at most", "sandgate"), 450, "MB", "max"),
     ("waiting", "9,500 waiting: threads more than idle", just("waiting", "threads more than idle", "sandgate"), 32, "",

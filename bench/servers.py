@@ -31,7 +31,21 @@ http {{
   upstream up {{ server 127.0.0.1:{upstream}; keepalive 512; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ proxy_pass http://up; }} }}
   server {{ listen 127.0.0.1:{stream_port} backlog=4096; location / {{ proxy_pass http://up; proxy_buffering off; }} }}
-}}
+{more}}}
+"""
+
+# The same server over TLS, and what stands before a server under measurement there, on the load's core, as its client: it
+# keeps its connections, or makes one for each request, without taking up an earlier one's session.
+NGINX_TLS = """  server {{ listen 127.0.0.1:{port} ssl backlog=4096; location / {{ proxy_pass http://up; }}
+    ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem; ssl_protocols TLSv1.3; }}
+"""
+NGINX_CLIENT = """  upstream kept {{ server 127.0.0.1:{server}; keepalive 512; keepalive_requests 1000000000; }}
+  upstream new {{ server 127.0.0.1:{server}; }}
+  proxy_ssl_session_reuse off; proxy_ssl_protocols TLSv1.3;
+  server {{ listen 127.0.0.1:{kept} backlog=4096; location / {{ proxy_pass https://kept;
+    proxy_set_header Host localhost; proxy_set_header Connection ""; }} }}
+  server {{ listen 127.0.0.1:{new} backlog=4096; location / {{ proxy_pass https://new;
+    proxy_set_header Host localhost; proxy_set_header Connection close; }} }}
 """
 
 SANDGATE = """auth: {auth}
@@ -215,16 +229,44 @@ class Lab:
         command = [self.build / "bench/bench_pump", "--port", str(port), "--upstream", str(self.upstream.port)]
         return self._start("pump", command, port, self.cores["server"])
 
-    def start_nginx(self):
+    def start_nginx(self, more="", core="server"):
         port, stream_port = free_port(), free_port()
         folder = self.work / f"nginx-{port}"
         folder.mkdir()
         (folder / "nginx.conf").write_text(NGINX.format(work=folder, port=port, stream_port=stream_port,
-                                                        upstream=self.upstream.port))
+                                                        upstream=self.upstream.port, more=more))
         command = ["nginx", "-c", folder / "nginx.conf", "-e", folder / "nginx.err", "-p", folder]
-        server = self._start("nginx", command, port, self.cores["server"])
+        server = self._start("nginx", command, port, self.cores[core])
         server.stream_port, server.log_path = stream_port, folder / "nginx.log"
         return server
+
+    # ---- over TLS ----
+
+    def certificate(self):
+        """The folder of cert.pem and key.pem, for localhost: the kind that is usual today."""
+        folder = self.work / "certificate"
+        if not folder.exists():
+            folder.mkdir()
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                            "2", "-subj", "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
+                           check=True, capture_output=True)
+        return folder
+
+    def start_nginx_tls(self):
+        """A server, and its port for TLS."""
+        port = free_port()
+        return self.start_nginx(NGINX_TLS.format(port=port, folder=self.certificate())), port
+
+    def start_sandgate_tls(self):
+        folder = self.certificate()
+        server = self.start_sandgate(more=f"server: {{ tls: {{ certificate: {folder}/cert.pem, key: {folder}/key.pem }} }}\n")
+        return server, server.port
+
+    def start_tls_client(self, server_port):
+        """Its ports: with connections that are kept, and with a new one for each request."""
+        kept, new = free_port(), free_port()
+        self.start_nginx(NGINX_CLIENT.format(server=server_port, kept=kept, new=new), core="load")
+        return kept, new
 
     def start_sandgate(self, auth="open", more=""):
         port = free_port()
