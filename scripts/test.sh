@@ -6,7 +6,7 @@
 # The first that fails ends the script with its exit code; what is printed last are ctest's closing lines.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-jobs=$((2 * $(nproc))) # tests wait more than they compute
+jobs=$((3 * $(nproc))) # tests wait more than they compute
 
 check_format() {
     local wrong
