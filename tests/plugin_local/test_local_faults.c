@@ -127,11 +127,22 @@ static void what_only_seems_to_be_done_is_found_out(void)
     }
 }
 
+/* ---- what is only late ---- */
+
+/* Before it is the interpreter, its process is a copy of the broker, or of a template, that hides what it maps. */
+static void an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory(void)
+{
+    open_with("seccomp late 0", NULL);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL(open_code, 0);
+}
+
 static const struct test tests[] = {
     TEST(without_a_fault_it_opens),
     TEST(a_cover_that_fails_ends_the_box),
     TEST(a_step_that_fails_ends_the_box),
     TEST(what_only_seems_to_be_done_is_found_out),
+    TEST(an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory),
 };
 
 int main(int argc, char **argv)
