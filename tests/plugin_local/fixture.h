@@ -65,6 +65,19 @@ __attribute__((unused)) static void create(char handle[128])
     CU_ASSERT_EQUAL_FATAL(code, 0);
 }
 
+/* What is broken off has a second to react, and on a machine that is too busy is killed after it: with its box, or with its
+ * shell or node, as the next run tells. That is another case than the one that is meant: the body returns, and is tried again
+ * in another box (with_calm_box). */
+static bool was_too_busy;
+
+__attribute__((unused)) static bool too_busy(void)
+{
+    was_too_busy =
+        strstr(o.error.message, "did not react to the interrupt and was killed") != NULL ||
+        strstr(o.all.data, " was killed with a run before; ") != NULL;
+    return was_too_busy;
+}
+
 __attribute__((unused)) static size_t fds_open(void)
 {
     size_t count = 0;
@@ -122,6 +135,24 @@ __attribute__((unused)) static void with_options(const struct host_options *opti
 __attribute__((unused)) static void with_box(void (*body)(void))
 {
     with_options(NULL, body);
+}
+
+#define CALM_TRIES 10
+
+__attribute__((unused)) static void with_calm_options(const struct host_options *options,
+                                                      void (*body)(void))
+{
+    int tries = 0;
+    do {
+        was_too_busy = false;
+        with_options(options, body);
+    } while (was_too_busy && ++tries < CALM_TRIES);
+    CU_ASSERT_FALSE(was_too_busy);
+}
+
+__attribute__((unused)) static void with_calm_box(void (*body)(void))
+{
+    with_calm_options(NULL, body);
 }
 
 __attribute__((unused)) static void without_box(const struct host_options *options,

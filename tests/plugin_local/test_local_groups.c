@@ -101,13 +101,11 @@ static pid_t child_of(pid_t parent)
     return group_file_read(path, text, sizeof text) ? (pid_t)strtol(text, NULL, 10) : -1;
 }
 
-/* Of the only box, once those before it are reaped. */
+/* Of the only box, once those before it have ended. */
 static pid_t driver_pid(void)
 {
     pid_t first = 0;
-    while (host_boxes(&first, 1) != 1) {
-        CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
-    }
+    CU_ASSERT_TRUE_FATAL(host_await_boxes(1, &first));
     return child_of(first);
 }
 
