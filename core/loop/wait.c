@@ -176,10 +176,14 @@ static void fd_hung_up(void *arg)
     wait_ended(arg, SG_HANGUP);
 }
 
-/* Files on disk cannot be waited for: they are always ready. */
+/* Files on disk cannot be waited for: they are always ready. Memory is not told as a limit: whoever waits for a client would
+ * close its connection without a word. */
 static int not_waitable(int error, int events, int *ret_events)
 {
-    if (error == ENOSPC || error == ENOMEM) { /* the user's watches of epoll are used up */
+    if (error == ENOMEM) {
+        check_out_of_memory();
+    }
+    if (error == ENOSPC) { /* the user's watches of epoll are used up */
         return SG_E_LIMIT;
     }
     if (error != EPERM) {

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define START_MS 20000  /* for the interpreter to say hello */
-#define CLOSED_MS 1000  /* from its closed socket to the word of its end */
-#define DESTROY_MS 5000 /* for a killed box to be gone */
+#define START_MS 20000   /* for the interpreter to say hello */
+#define CLOSED_MS 1000   /* from its closed socket to the word of its end */
+#define DESTROY_MS 12000 /* for a killed box to be gone; the core waits for 15 s */
 #define LIFE_DEFAULT_MS 3600000
 #define TIMEOUT_DEFAULT_MS 60000
 

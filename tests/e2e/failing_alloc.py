@@ -39,10 +39,15 @@ class FailingAlloc:
     def heal(self):
         """Memory is there again; how many allocations failed meanwhile."""
         self._put(0, 0)
-        return self._get(3)
+        return self.failed
 
     def restart(self):
         self._put(2, 0)
+
+    @property
+    def failed(self):
+        """Allocations that failed since fail()."""
+        return self._get(3)
 
     @property
     def count(self):

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -177,7 +178,7 @@ class Gateway:
                 os.chmod(path, 0o755)
         self.journals = list(journals)
         self.upstream_ports = set(upstream_ports)
-        self.lines = []
+        self.lines, self.half_line = [], b""
         self.changed = threading.Condition()
         self.ended = False
         self.stopped = False
@@ -190,6 +191,7 @@ class Gateway:
                                         stderr=subprocess.PIPE, env={**test.environment(), **(env or {})},
                                         start_new_session=True, pass_fds=pass_fds)
         self.pid = self.process.pid
+        os.set_blocking(self.process.stderr.fileno(), False)
         threading.Thread(target=self._read, daemon=True).start()
         if serve:
             serving = self.wait_event("serving")
@@ -199,13 +201,34 @@ class Gateway:
             self.fds_before = self.fds()
 
     def _read(self):
-        for raw in self.process.stderr:
+        reader = select.poll()
+        reader.register(self.process.stderr, select.POLLIN)
+        is_open = True
+        while is_open:
+            reader.poll()
             with self.changed:
-                self.lines.append(raw.decode("utf-8", "backslashreplace").rstrip("\n"))
-                self.changed.notify_all()
+                is_open = self._take()
         with self.changed:
             self.ended = True
-            self.changed.notify_all()
+            self._add([self.half_line] if self.half_line else [])
+
+    def _take(self):
+        """With the lock: what has been logged by now. Whoever looks at the log takes it for itself: what was said before an answer
+        that has come shall be seen, however late the thread that reads is. False at the end."""
+        while not self.ended:
+            try:
+                raw = os.read(self.process.stderr.fileno(), 1 << 16)
+            except BlockingIOError:
+                return True
+            if raw == b"":
+                return False
+            *whole, self.half_line = (self.half_line + raw).split(b"\n")
+            self._add(whole)
+        return False
+
+    def _add(self, lines):
+        self.lines += [line.decode("utf-8", "backslashreplace") for line in lines]
+        self.changed.notify_all()
 
     @property
     def trusted(self):
@@ -223,10 +246,12 @@ class Gateway:
 
     def log(self):
         with self.changed:
+            self._take()
             return "\n".join(self.lines)
 
     def events(self, name=None):
         with self.changed:
+            self._take()
             parsed = [parse_log(line) for line in self.lines]
         return [p for p in parsed if p and (name is None or p.get("event") == name)]
 

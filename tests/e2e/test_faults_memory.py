@@ -66,13 +66,17 @@ class Gateway(E2E):
         """Whatever comes back; a connection that is cut is an answer, too."""
         connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
         try:
+            return self.ask_on(connection, stream, more, **words)
+        finally:
+            connection.close()
+
+    def ask_on(self, connection, stream, more, **words):
+        try:
             body = body_of(text=wish(**words), stream=stream, **more)
             connection.request("POST", "/v1/chat/completions", encode(body), {"Content-Type": "application/json"})
             return read_reply(connection)
         except ConnectionError as problem:
             return Reply(cut=repr(problem))
-        finally:
-            connection.close()
 
     def check_next(self, gateway):
         for stream in (False, True):
@@ -144,6 +148,28 @@ class Gateway(E2E):
         self.assertGreater(self.ended + self.failed, 0, "something failed")
         self.measured(f"{last} allocations; gateways {self.started}, ended {self.ended}, errors {self.failed}, "
                       f"good {self.good}", 0)
+
+    def test_a_connection_that_cannot_be_waited_for_is_not_closed_without_a_word(self):
+        """Its client has not sent anything yet. Each has another descriptor, for which a loop needs memory the first time."""
+        gateway, held = self.start("mock"), []
+        for nth in range(1, 13):
+            family, accepted = descendants(gateway.pid, process_facts()), gateway.fds()
+            connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+            held.append(connection)
+            self.switch.fail(nth)
+            connection.connect()
+            poll(lambda: self.switch.failed or gateway.fds() > accepted, "the connection to be accepted")
+            reply = self.ask_on(connection, False, {})
+            self.switch.heal()
+            with self.subTest(nth=nth):
+                if self.has_ended(gateway, reply):
+                    self.check_ended(gateway, family)
+                    gateway = self.start("mock")
+                else:
+                    self.check_reply(reply)
+        for connection in held:
+            connection.close()
+        self.assertGreater(self.ended, 0)
 
     def test_every_allocation_of_a_request_fails_once(self):
         self.sweep("mock", STRIDE)

@@ -288,13 +288,14 @@ class ManyAtOnce(Stage):
 
     TOTAL, OF_A_KEY = 24, 8
 
-    def most(self, gateway):
-        """The most sandboxes that a key had at a time, as the log has it."""
+    def most(self, gateways):
+        """The most sandboxes that a key had at a time. The journal has their order: a loop writes that one was deleted when another
+        loop may have made the next already."""
+        owner = {event["label"]: event["identity"] for gateway in gateways for event in gateway.events("container_created")}
         now, most = collections.Counter(), 0
-        for event in gateway.events():
-            if event.get("event") in ("container_created", "container_deleted"):
-                now[event["identity"]] += 1 if event["event"] == "container_created" else -1
-                most = max(most, now[event["identity"]])
+        for verb, label in (line.split()[:2] for line in self.journal.lines()):
+            now[owner.get(label)] += {"create": 1, "destroy": -1, "die": -1, "expire": -1}.get(verb, 0)
+            most = max(most, *now.values())
         return most
 
     def check_side_by_side(self, of_each, **options):
@@ -323,8 +324,7 @@ class ManyAtOnce(Stage):
     def test_forty_conversations_while_everything_goes_wrong(self):
         *gateways, losses = self.check_side_by_side(10)
         self.assertGreaterEqual(losses, 40, "each of them has lost its sandbox at the restart")
-        for gateway in gateways:
-            self.assertLessEqual(self.most(gateway), self.OF_A_KEY)
+        self.assertIn(self.most(gateways), range(1, self.OF_A_KEY + 1))
 
     def test_conversations_while_everything_goes_wrong_but_sandboxes_outlive_the_restart(self):
         before, after, _ = self.check_side_by_side(4, keeps=True)

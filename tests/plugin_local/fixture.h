@@ -56,6 +56,28 @@ __attribute__((unused)) static void exec(const char *code)
         EXPECT_TEXT(o.all.data, everything); \
     } while (0)
 
+/* A container that must come into being; one that does not says why. */
+__attribute__((unused)) static void create(char handle[128])
+{
+    e = (struct sg_error){0};
+    int code = host_create(600000, handle, &e);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL_FATAL(code, 0);
+}
+
+/* What is broken off has a second to react, and on a machine that is too busy is killed after it: with its box, or with its
+ * shell or node, as the next run tells. That is another case than the one that is meant: the body returns, and is tried again
+ * in another box (with_calm_box). */
+static bool was_too_busy;
+
+__attribute__((unused)) static bool too_busy(void)
+{
+    was_too_busy =
+        strstr(o.error.message, "did not react to the interrupt and was killed") != NULL ||
+        strstr(o.all.data, " was killed with a run before; ") != NULL;
+    return was_too_busy;
+}
+
 __attribute__((unused)) static size_t fds_open(void)
 {
     size_t count = 0;
@@ -93,9 +115,7 @@ static void session_fiber(void *arg)
     EXPECT_TEXT(e.message, "");
     CU_ASSERT_EQUAL_FATAL(code, 0);
     if (!session->without_box) {
-        code = host_create(600000, box, &e);
-        EXPECT_TEXT(e.message, "");
-        CU_ASSERT_EQUAL_FATAL(code, 0);
+        create(box);
     }
     session->body();
     if (!session->without_box) {
@@ -115,6 +135,24 @@ __attribute__((unused)) static void with_options(const struct host_options *opti
 __attribute__((unused)) static void with_box(void (*body)(void))
 {
     with_options(NULL, body);
+}
+
+#define CALM_TRIES 10
+
+__attribute__((unused)) static void with_calm_options(const struct host_options *options,
+                                                      void (*body)(void))
+{
+    int tries = 0;
+    do {
+        was_too_busy = false;
+        with_options(options, body);
+    } while (was_too_busy && ++tries < CALM_TRIES);
+    CU_ASSERT_FALSE(was_too_busy);
+}
+
+__attribute__((unused)) static void with_calm_box(void (*body)(void))
+{
+    with_calm_options(NULL, body);
 }
 
 __attribute__((unused)) static void without_box(const struct host_options *options,

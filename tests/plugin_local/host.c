@@ -138,7 +138,7 @@ int64_t host_broker_pid(void)
     return children_of(getpid(), &broker, 1) == 0 ? -1 : broker;
 }
 
-/* What a child of the broker is. One that was reaped meanwhile is neither. */
+/* What a child of the broker is. One that has ended is neither. */
 enum child { CHILD_BOX, CHILD_TEMPLATE, CHILD_GONE };
 
 /* A box is the first process of a pid namespace below this one. */
@@ -150,6 +150,9 @@ static enum child child_kind(pid_t pid)
     FILE *file = fopen(path, "re");
     while (file != NULL && kind == CHILD_GONE && fgets(line, sizeof line, file) != NULL) {
         size_t len = strlen(line);
+        if (strncmp(line, "State:\tZ", 8) == 0) {
+            break; /* it is not yet reaped */
+        }
         if (strncmp(line, "NSpid:", 6) == 0) {
             kind = len > 3 && strcmp(line + len - 3, "\t1\n") == 0 ? CHILD_BOX : CHILD_TEMPLATE;
         }
@@ -178,6 +181,16 @@ static size_t broker_children(enum child kind, pid_t *ret_pids, size_t max)
 size_t host_boxes(pid_t *ret_pids, size_t max)
 {
     return broker_children(CHILD_BOX, ret_pids, max);
+}
+
+bool host_await_boxes(size_t count, pid_t *ret_pids)
+{
+    while (host_boxes(ret_pids, count) != count) {
+        if (fiber_sleep(1) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 size_t host_templates(pid_t *ret_pids, size_t max)

@@ -30,6 +30,8 @@ void host_close(void);
 int64_t host_broker_pid(void);
 /* How many boxes the broker has, those of the pool too; up to `max` of their first processes. */
 size_t host_boxes(pid_t *ret_pids, size_t max);
+/* Waits until there are so many: the first processes of all of them. False if this fiber is stopped. */
+bool host_await_boxes(size_t count, pid_t *ret_pids);
 /* The processes that boxes are copies of; up to `max` of them. */
 size_t host_templates(pid_t *ret_pids, size_t max);
 /* Waits until there is one, and not `other`: one that is replaced takes a moment to end. -1 if this fiber is stopped. */

@@ -127,11 +127,38 @@ static void what_only_seems_to_be_done_is_found_out(void)
     }
 }
 
+/* ---- what is only late ---- */
+
+/* Before it is the interpreter, its process is a copy of the broker, or of a template, that hides what it maps. */
+static void an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory(void)
+{
+    open_with("seccomp late 0", NULL);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL(open_code, 0);
+}
+
+/* The gateway leaves as soon as it has heard what the broker found, while that waits for the compiler, which never comes. */
+static void a_broker_that_waits_for_the_compiler_ends_with_its_gateway(void)
+{
+    char ended[128];
+    snprintf(ended, sizeof ended, "%s/ended", folder);
+    (void)remove(ended); /* of the cases before */
+    if (geteuid() == 0) {
+        fprintf(stderr, "not tested: root's broker may have all that is strict ");
+        return;
+    }
+    open_with("seccomp never 0", &(struct host_options){.isolation = "strict"});
+    EXPECT_PART(e.message, "local (box): 'isolation: strict' needs control groups");
+    CU_ASSERT_EQUAL(access(ended, F_OK), 0);
+}
+
 static const struct test tests[] = {
     TEST(without_a_fault_it_opens),
     TEST(a_cover_that_fails_ends_the_box),
     TEST(a_step_that_fails_ends_the_box),
     TEST(what_only_seems_to_be_done_is_found_out),
+    TEST(an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory),
+    TEST(a_broker_that_waits_for_the_compiler_ends_with_its_gateway),
 };
 
 int main(int argc, char **argv)
@@ -139,7 +166,7 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(folder) != NULL);
     int result = run_tests("local_faults", tests, COUNT_OF(tests), argc, argv);
     char path[128];
-    static const char *const names[] = {"/local-broker", "/fault", ""};
+    static const char *const names[] = {"/local-broker", "/fault", "/ended", ""};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         snprintf(path, sizeof path, "%s%s", folder, names[i]);
         (void)remove(path); /* it may never have been made */

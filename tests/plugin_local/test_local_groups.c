@@ -101,10 +101,11 @@ static pid_t child_of(pid_t parent)
     return group_file_read(path, text, sizeof text) ? (pid_t)strtol(text, NULL, 10) : -1;
 }
 
+/* Of the only box, once those before it have ended. */
 static pid_t driver_pid(void)
 {
     pid_t first = 0;
-    CU_ASSERT_EQUAL_FATAL(host_boxes(&first, 1), 1);
+    CU_ASSERT_TRUE_FATAL(host_await_boxes(1, &first));
     return child_of(first);
 }
 
@@ -175,7 +176,7 @@ static void memory_body(void)
                 "local (box): the interpreter ran out of memory (limit 128MiB); variables "
                 "and files are gone");
     EXPECT_TEXT(o.out.data, "");
-    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
+    create(box);
     exec("import subprocess, sys\n"
          "r = subprocess.run([sys.executable, '-c', '''import mmap\n"
          "m = mmap.mmap(-1, 512 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)\n"
@@ -189,7 +190,7 @@ static void memory_body(void)
     exec("import os, subprocess\nsubprocess.run(['kill', '-9', str(os.getpid())])");
     EXPECT_TEXT(o.error.message, "local (box): the interpreter crashed with SIGKILL; variables and "
                                  "files are gone");
-    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
+    create(box);
 }
 
 static void whose_memory_it_was_is_told_by_the_groups_counter(void)
@@ -274,7 +275,7 @@ static void left_over_body(void)
     await_frozen(driver, true);
     long long before = ticks_of(driver);
     /* While another box computes, so that time passes. */
-    CU_ASSERT_EQUAL(host_create(600000, other, &e), 0);
+    create(other);
     host_exec(other, NULL, "print(sum(range(3000000)))", 26, DEFAULT_TIMEOUT_MS, &o);
     EXPECT_TEXT(o.out.data, "4499998500000\n");
     CU_ASSERT_EQUAL(host_destroy(other, &e), 0);
@@ -315,7 +316,7 @@ static void frozen_ends_body(void)
     }
     exec("1");
     CU_ASSERT_EQUAL(o.code, SG_E_GONE_BEFORE);
-    CU_ASSERT_EQUAL(host_create(600000, other, &e), 0);
+    create(other);
     host_exec(other, NULL, "1", 1, DEFAULT_TIMEOUT_MS, &o);
     pid_t driver = driver_pid();
     await_frozen(driver, true);
@@ -323,7 +324,7 @@ static void frozen_ends_body(void)
     CU_ASSERT_EQUAL(kill(broker, SIGKILL), 0);
     host_exec(other, NULL, "import time\ntime.sleep(15)", 26, DEFAULT_TIMEOUT_MS, &o);
     CU_ASSERT_TRUE(o.code == SG_E_GONE || o.code == SG_E_GONE_BEFORE);
-    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0); /* by a new broker, which sweeps */
+    create(box); /* by a new broker, which sweeps */
     EXPECT_RUN("print(6 * 7)", "[out]42\n");
     while (kill(driver, 0) == 0) {
         CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
@@ -370,7 +371,7 @@ static void removed_body(void)
 {
     char handle[128], folder[GROUP_FILE_PATH];
     for (int i = 0; i < 10; i++) {
-        CU_ASSERT_EQUAL(host_create(600000, handle, &e), 0);
+        create(handle);
         CU_ASSERT_TRUE_FATAL(group_of(GROUP_MEMORY, driver_pid(), folder));
         CU_ASSERT_EQUAL(host_destroy(handle, &e), 0);
         while (host_boxes(NULL, 0) > 0) {

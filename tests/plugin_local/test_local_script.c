@@ -96,21 +96,38 @@ static void an_error_has_a_short_stack_and_state_survives_it(void)
     with_box(errors_body);
 }
 
+/* False where the machine is too busy. */
+static bool is_interrupted(const char *code)
+{
+    js_for(code, 500);
+    if (too_busy()) {
+        return false;
+    }
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.error.message,
+                "local (box): the code ran longer than 1s and was interrupted; variables are kept");
+    return true;
+}
+
 static void interrupt_body(void)
 {
     EXPECT_RUN("own = 1", "");
     EXPECT_JS("let kept = 5", "");
-    js_for("for (;;) {}", 500);
-    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_TEXT(o.error.message,
-                "local (box): the code ran longer than 1s and was interrupted; variables are kept");
-    js_for("child_process.execSync('sleep 1000')", 500);
-    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    js_for("await new Promise(() => {})", 500);
-    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_JS("kept", VALUE("5"));
-    js_for("for (;;) await null", 500); /* nothing leads out of this */
-    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    static const char *const endless[] = {"for (;;) {}", "child_process.execSync('sleep 1000')",
+                                          "await new Promise(() => {})"};
+    for (size_t i = 0; i < COUNT_OF(endless); i++) {
+        if (!is_interrupted(endless[i])) {
+            return;
+        }
+        js_for("kept", DEFAULT_TIMEOUT_MS);
+        if (too_busy()) {
+            return;
+        }
+        EXPECT_TEXT(o.all.data, VALUE("5"));
+    }
+    if (!is_interrupted("for (;;) await null")) { /* nothing leads out of this */
+        return;
+    }
     EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
     EXPECT_RUN("own", VALUE("1"));
     EXPECT_RUN("import subprocess\nsubprocess.run(['pgrep', 'sleep']).returncode", VALUE("1"));
@@ -118,7 +135,7 @@ static void interrupt_body(void)
 
 static void code_over_its_time_is_interrupted(void)
 {
-    with_box(interrupt_body);
+    with_calm_box(interrupt_body);
 }
 
 /* Cells that end by themselves about when they are interrupted, each way in which a cell can be busy: whoever comes first, the
@@ -134,6 +151,9 @@ static void edge_body(void)
     EXPECT_JS("let kept = 5", "");
     for (int round = 0; round < 45; round++) {
         js_for(cells[round % 3], 15 + round / 3);
+        if (too_busy()) { /* all of the box was killed */
+            return;
+        }
         stopped += o.code == SG_E_TIMEOUT;
         ended += o.code == 0;
         js_for("kept", DEFAULT_TIMEOUT_MS);
@@ -151,7 +171,7 @@ static void edge_body(void)
 
 static void an_interrupt_belongs_to_its_cell_or_to_none(void)
 {
-    with_box(edge_body);
+    with_calm_box(edge_body);
 }
 
 static void apart_body(void)
@@ -273,14 +293,18 @@ static void plain_body(void)
                "type(c).start.__globals__['SHELLS'] = ('/usr/bin/sh',)",
                "");
     EXPECT_JS("let kept = 5", "");
-    js_for("for (;;) {}", 500);
-    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_JS("kept", VALUE("5"));
+    if (!is_interrupted("for (;;) {}")) {
+        return;
+    }
+    js_for("kept", DEFAULT_TIMEOUT_MS);
+    if (!too_busy()) {
+        EXPECT_TEXT(o.all.data, VALUE("5"));
+    }
 }
 
 static void node_starts_where_there_is_no_bash(void)
 {
-    with_box(plain_body);
+    with_calm_box(plain_body);
 }
 
 static void missing_body(void)

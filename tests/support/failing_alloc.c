@@ -73,17 +73,20 @@ static int fails(void)
         return 0;
     }
     atomic_fetch_add(&control->count, 1);
-    if (atomic_load(&control->countdown) <= 0) {
-        return 0;
-    }
-    /* The last step is not taken: the countdown stays at 1 while there is something left to fail. */
-    int64_t left = atomic_fetch_sub(&control->countdown, 1);
+    /* The last step is not taken: the countdown stays at 1 while there is something left to fail. In one exchange, or a test
+     * that sets it to 0 meanwhile would find it at 1 again. */
+    int64_t left = atomic_load(&control->countdown);
+    do {
+        if (left <= 0) {
+            return 0;
+        }
+    } while (!atomic_compare_exchange_weak(
+        &control->countdown, &left,
+        left == 1 && atomic_load(&control->failing) > 1 ? 1 : left - 1));
     if (left != 1) {
         return 0;
     }
-    if (atomic_fetch_sub(&control->failing, 1) > 1) {
-        atomic_store(&control->countdown, 1);
-    }
+    atomic_fetch_sub(&control->failing, 1);
     atomic_fetch_add(&control->failed, 1);
     errno = ENOMEM;
     return 1;

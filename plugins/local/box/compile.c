@@ -30,14 +30,21 @@ static const char compiler[] =
     "code = compile(text, path, 'exec', dont_inherit=True)\n"
     "sys.stdout.buffer.write(MAGIC_NUMBER + bytes(12) + marshal.dumps(code))\n";
 
+/* Until there is something to read. False: that takes too long, or the gateway is gone, for whom nothing is compiled. */
+static bool await(int fd, int64_t until)
+{
+    struct pollfd events[] = {{fd, POLLIN, 0},
+                              {WIRE_BROKER_FD, 0, 0}}; /* there only its end counts */
+    int64_t left = until - now_ms();
+    return left > 0 && poll(events, 2, (int)left) > 0 && events[1].revents == 0;
+}
+
 /* Bytes until the end of file; 0 if it does not come in time or there are too many. */
 static size_t read_to_end(int fd, unsigned char *data, size_t size, int64_t until)
 {
     size_t len = 0;
     for (;;) {
-        struct pollfd event = {fd, POLLIN, 0};
-        int64_t left = until - now_ms();
-        if (left <= 0 || poll(&event, 1, (int)left) <= 0) {
+        if (!await(fd, until)) {
             return 0;
         }
         ssize_t got = read(fd, data + len, size - len);
@@ -53,10 +60,8 @@ static bool ended_well(int status_fd, int64_t until)
 {
     for (;;) {
         struct wire_status status;
-        struct pollfd event = {status_fd, POLLIN, 0};
-        int64_t left = until - now_ms();
         /* The pidfd that comes along is not taken: there is no room for it. */
-        if (left <= 0 || poll(&event, 1, (int)left) <= 0 ||
+        if (!await(status_fd, until) ||
             recv(status_fd, &status, sizeof status, MSG_DONTWAIT) != (ssize_t)sizeof status) {
             return false;
         }

@@ -54,6 +54,7 @@ static void freeze(struct init *init, bool frozen)
 static void take_busy(struct init *init, bool busy)
 {
     init->busy = busy;
+    init->begun = true; /* no run is asked of an interpreter that has not said that it is there */
     init->memory_told = false;
     init->freeze_at = busy || init->group.freeze < 0 ? INT64_MAX : now_ms() + FREEZE_AFTER_MS;
     if (busy) {
@@ -144,11 +145,22 @@ static int proc_open(const struct init *init)
     return fd;
 }
 
+/* Until its process has settled it is a copy of the broker or of a template, with all that those have mapped, and hides which
+ * of that could be memory that it shares: it would count whole. No code of a user runs before. */
+static bool has_begun(struct init *init, const struct memory_watch *watch)
+{
+    init->begun = init->begun || memory_is_shown(watch, init->driver);
+    return init->begun;
+}
+
 /* One look at the memory, where no group limits it and somebody uses the box. How long until the next, if nothing happens before. */
 static int watch_memory(struct init *init, struct memory_watch *watch, int pause_ms)
 {
     if (init->waits || init->frozen || (init->limits->group_controls & GROUP_MEMORY) != 0) {
         return INT_MAX;
+    }
+    if (!has_begun(init, watch)) {
+        return WATCH_MS;
     }
     if (memory_may_have_grown(watch)) {
         look_at_memory(init, watch);

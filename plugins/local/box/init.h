@@ -32,6 +32,7 @@ struct init {
     int64_t freeze_at;  /* likewise; INT64_MAX: not */
     bool frozen;
     bool waits;       /* in the pool: there is nothing to watch */
+    bool begun;       /* its process is the interpreter, no longer a copy of what made the box */
     bool busy;        /* code runs, as far as the gateway knows */
     bool memory_told; /* since the last run began */
     pid_t worker;     /* that serves a file; 0: none */
@@ -61,6 +62,8 @@ struct memory_watch {
 /* Whether any process that was there at the last look has used the processor since: without that, no memory can have
  * been taken. */
 bool memory_may_have_grown(const struct memory_watch *);
+/* Whether a process lets its mappings be looked at, or has ended. */
+bool memory_is_shown(const struct memory_watch *, pid_t);
 /* Kills the largest processes until the rest fits. Returns the bytes found in use if it killed any, else 0. */
 uint64_t memory_enforce(struct memory_watch *, uint64_t limit_bytes, pid_t driver,
                         bool *ret_driver_killed);

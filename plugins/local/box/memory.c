@@ -98,6 +98,28 @@ bool memory_may_have_grown(const struct memory_watch *watch)
     return watch->count == 0;
 }
 
+static int maps_open(const struct memory_watch *watch, pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "%d/maps", (int)pid);
+    return openat(watch->proc_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool hides_itself(int error)
+{
+    return error == EACCES || error == EPERM;
+}
+
+bool memory_is_shown(const struct memory_watch *watch, pid_t pid)
+{
+    int fd = maps_open(watch, pid);
+    if (fd < 0) {
+        return !hides_itself(errno);
+    }
+    close(fd);
+    return true;
+}
+
 static void processes_list(struct memory_watch *watch)
 {
     struct {
@@ -236,14 +258,13 @@ static uint64_t maps_line(struct look *look, const char *line)
 static uint64_t shared_anonymous(const struct memory_watch *watch, struct look *look,
                                  const struct process *process)
 {
-    char path[32], line[512];
+    char line[512];
     if (look->lines_left == 0) {
         return process->shared + process->slack;
     }
-    snprintf(path, sizeof path, "%d/maps", (int)process->thread);
-    int fd = openat(watch->proc_fd, path, O_RDONLY | O_CLOEXEC);
+    int fd = maps_open(watch, process->thread);
     if (fd < 0) {
-        return errno == EACCES || errno == EPERM ? process->shared + process->slack : 0;
+        return hides_itself(errno) ? process->shared + process->slack : 0;
     }
     FILE *maps = fdopen(fd, "r");
     if (maps == NULL) {
