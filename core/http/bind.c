@@ -174,7 +174,7 @@ static int bind_unix(struct http_server *server, size_t index, struct sg_error *
         return cannot_replace(&listener->at, err);
     }
     struct stat is;
-    if (path != NULL && lstat(path, &is) == 0) {
+    if (path != NULL && lstat(path, &is) == 0 && S_ISSOCK(is.st_mode)) {
         listener->has_file = true;
         listener->file_device = is.st_dev;
         listener->file_number = is.st_ino;
