@@ -46,7 +46,17 @@ static int names_choose(struct state_file *file, struct sg_error *err)
     return 0;
 }
 
-static int folder_open(struct state_file *file, struct sg_error *err)
+/* Root may judge it for the user whose it is. */
+static int folder_check(const char *folder, struct stat *status, bool is_for_owner,
+                        struct sg_error *err)
+{
+    if (is_for_owner && geteuid() == 0) {
+        status->st_uid = 0;
+    }
+    return owner_check(folder, status, "the gateway's sessions", err);
+}
+
+static int folder_open(struct state_file *file, bool is_for_owner, struct sg_error *err)
 {
     struct stat status;
     const char *slash = strrchr(file->path, '/');
@@ -62,8 +72,13 @@ static int folder_open(struct state_file *file, struct sg_error *err)
                       "sessions.state_file: the folder '%s' cannot be opened: %s; make it, for the "
                       "user that runs the gateway",
                       folder, strerror(errno));
-    } else if (owner_check(folder, &status, "the gateway's sessions", err) != 0) {
+    } else if (folder_check(folder, &status, is_for_owner, err) != 0) {
         code = error_context(err, "sessions.state_file");
+    } else if (faccessat(file->folder_fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        code = error_set(err, SG_E_CONFIG,
+                         "sessions.state_file: the folder '%s' may not be written by the running "
+                         "user %u: chown %u '%s', or choose another",
+                         folder, geteuid(), geteuid(), folder);
     }
     free(folder);
     return code;
@@ -90,13 +105,22 @@ static int lock_take_file(struct state_file *file, struct sg_error *err)
         file->path);
 }
 
-int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)
+/* All but the lock. What it gives is to be closed, whatever came of it. */
+static int place_open(const char *path, bool is_for_owner, struct state_file **ret,
+                      struct sg_error *err)
 {
     struct state_file *file = check_alloc(calloc(1, sizeof *file));
     file->path = check_alloc(strdup(path));
     file->folder_fd = file->lock_fd = -1;
+    *ret = file;
     int code = names_choose(file, err);
-    code = code == 0 ? folder_open(file, err) : code;
+    return code == 0 ? folder_open(file, is_for_owner, err) : code;
+}
+
+int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)
+{
+    struct state_file *file;
+    int code = place_open(path, false, &file, err);
     code = code == 0 ? lock_take_file(file, err) : code;
     if (code != 0) {
         state_file_close(file);
@@ -104,6 +128,14 @@ int state_file_open(const char *path, struct state_file **ret, struct sg_error *
     }
     *ret = file;
     return 0;
+}
+
+int state_file_check(const char *path, struct sg_error *err)
+{
+    struct state_file *file;
+    int code = place_open(path, true, &file, err);
+    state_file_close(file);
+    return code;
 }
 
 void state_file_close(struct state_file *file)

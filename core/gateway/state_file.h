@@ -13,6 +13,9 @@ struct state_file;
  * written, or another gateway has the file. Nothing is read yet. */
 int state_file_open(const char *path, struct state_file **ret, struct sg_error *err);
 void state_file_close(struct state_file *); /* NULL is fine */
+/* Would it be opened, but for another gateway that may have it? Root asks for the user whose the folder is. Nothing is made or
+ * locked. SG_E_CONFIG likewise. */
+int state_file_check(const char *path, struct sg_error *err);
 
 /* What the file says, at most `bytes_max`. SG_E_NOT_FOUND: there is none. SG_E_DENIED: others may have read or written it, or
  * it is no plain file. SG_E_LIMIT: it is larger. SG_E_UNAVAILABLE: it cannot be read. */

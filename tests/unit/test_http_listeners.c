@@ -311,7 +311,7 @@ static void what_is_no_socket_is_never_removed(void)
     CU_ASSERT_EQUAL(unlink(path_of("file")), 0);
     at = at_unix(path_of("no/such/folder"), 0600);
     CU_ASSERT_EQUAL(make(&at, 1, &server, &err), SG_E_CONFIG);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.message, "no/such/folder: No such file or directory"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.message, "/no/such' is not there: make it"));
     loops_end();
 }
 
