@@ -13,7 +13,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { NAME_BYTES_MAX = 240 }; /* with the longest ending it is within NAME_MAX */
+enum {
+    NAME_BYTES_MAX = 240, /* with the longest ending it is within NAME_MAX */
+    LOCK_TRIES = 10
+};
 
 struct state_file {
     char *path; /* for messages */
@@ -28,7 +31,7 @@ static int fail(const struct state_file *file, int code, const char *what, struc
                      strerror(errno));
 }
 
-/* ---- opening ---- */
+/* ---- the place ---- */
 
 static int names_choose(struct state_file *file, struct sg_error *err)
 {
@@ -84,7 +87,26 @@ static int folder_open(struct state_file *file, bool is_for_owner, struct sg_err
     return code;
 }
 
-static int lock_take_file(struct state_file *file, struct sg_error *err)
+/* ---- the lock ---- */
+
+static void lock_drop(struct state_file *file)
+{
+    if (file->lock_fd >= 0) {
+        (void)close(file->lock_fd); /* nothing was written; the lock goes with it */
+    }
+    file->lock_fd = -1;
+}
+
+/* Whoever has locked a file that no longer has the name has locked nothing. */
+static bool lock_has_name(const struct state_file *file)
+{
+    struct stat ours, named;
+    return fstat(file->lock_fd, &ours) == 0 &&
+           fstatat(file->folder_fd, file->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+static int lock_file_once(struct state_file *file, struct sg_error *err)
 {
     file->lock_fd = openat(file->folder_fd, file->lock_name,
                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -104,6 +126,43 @@ static int lock_take_file(struct state_file *file, struct sg_error *err)
         "end that one first",
         file->path);
 }
+
+/* Again where the file was removed between its opening and its locking. */
+static int lock_take_file(struct state_file *file, struct sg_error *err)
+{
+    int code = 0;
+    for (int i = 0; i < LOCK_TRIES && code == 0; i++) {
+        lock_drop(file);
+        code = lock_file_once(file, err);
+        if (code == 0 && lock_has_name(file)) {
+            return 0;
+        }
+    }
+    lock_drop(file);
+    return code != 0 ? code
+                     : error_set(err, SG_E_CONFIG,
+                                 "sessions.state_file: '%s' cannot be locked: somebody removes its "
+                                 "lock again and again",
+                                 file->path);
+}
+
+int state_file_hold(struct state_file *file, bool *ret_was_gone, struct sg_error *err)
+{
+    *ret_was_gone = false;
+    if (file->lock_fd >= 0 && lock_has_name(file)) {
+        return 0;
+    }
+    if (lock_take_file(file, err) == 0) {
+        *ret_was_gone = true;
+        return 0;
+    }
+    return error_set(err, SG_E_UNAVAILABLE,
+                     "sessions.state_file: the lock of '%s' was removed while this gateway had it, "
+                     "and another gateway has it now: nothing is written; end one of the two",
+                     file->path);
+}
+
+/* ---- opening and closing ---- */
 
 /* All but the lock. What it gives is to be closed, whatever came of it. */
 static int place_open(const char *path, bool is_for_owner, struct state_file **ret,
@@ -143,9 +202,7 @@ void state_file_close(struct state_file *file)
     if (file == NULL) {
         return;
     }
-    if (file->lock_fd >= 0) {
-        (void)close(file->lock_fd); /* nothing was written; the lock goes with it */
-    }
+    lock_drop(file);
     if (file->folder_fd >= 0) {
         (void)close(file->folder_fd); /* likewise */
     }

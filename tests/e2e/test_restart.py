@@ -315,6 +315,38 @@ class Restart(E2E):
         self.assertIn(f"sessions.state_file: another gateway uses '{self.state}': give each a file of its own, or end that one first", said)
         self.assertEqual(self.run_code(first, "print(x)", "s"), "5")
 
+    def test_a_lock_that_was_removed_is_taken_anew(self):
+        first = self.start(sessions={"state_every": "10ms"})
+        self.run_code(first, "x = 5", "s")
+        os.unlink(self.state + ".lock")
+        told = first.wait_event("state_lock_retaken")
+        self.assertEqual((told["level"], told["message"]), ("warn", "the file of the lock was removed: leave it where it is, for it keeps "
+                                                            "a second gateway out"))
+        config = pathlib.Path(self.folder, "second.yaml")
+        config.write_text(to_yaml(self.config()) + "\n")
+        status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
+        self.assertEqual(status, 1)
+        self.assertIn("another gateway uses", said)
+        first.stop()
+        self.assertEqual(self.run_code(self.start(), "print(x)", "s"), "5")
+        self.assertEqual(len(first.events("state_lock_retaken")), 1)
+
+    def test_whose_lock_was_taken_by_another_writes_no_more(self):
+        """It came before the first had looked again; the file is the one's whose lock has the name."""
+        first = self.start(sessions={"state_every": "1h"})
+        self.run_code(first, "x = 5", "s")
+        os.unlink(self.state + ".lock")
+        second = self.start(sessions={"state_every": "10ms"})
+        self.run_code(second, "y = 6", "t")
+        poll(lambda: os.path.exists(self.state), "the state of the second to be written")
+        first.stop()
+        self.assertEqual(first.wait_event("sessions_not_kept")["error"],
+                         f"sessions.state_file: the lock of '{self.state}' was removed while this gateway had it, and another gateway has "
+                         "it now: nothing is written; end one of the two")
+        self.assertTrue(os.path.exists(self.state), "it is not the first's to remove")
+        second.stop()
+        self.assertEqual(self.run_code(self.start(), "print(y)", "t"), "6")
+
     def test_where_the_file_cannot_be_written_all_is_deleted(self):
         first = self.start(sessions={"state_every": "0s"})
         self.run_code(first, "x = 5", "s")
