@@ -1,6 +1,6 @@
 /* GET /admin/profile: where time and memory go. Each loop is asked by a task of its own, which tells how late it came, how
  * much processor its thread has used, and how many fibers it has; with ?seconds=N it is asked again after so long, and the
- * difference tells how busy it was meanwhile. */
+ * difference tells how busy it was meanwhile. Where the gateway ends before, that is when. */
 #include "gateway/request.h"
 
 #include "base/check.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SECONDS_MAX = 60 };
+enum { SECONDS_MAX = 60, LOOK_AGAIN_MS = 50 }; /* whether the gateway is to end */
 
 struct probe {             /* of one loop */
     struct loop_task task; /* first: there and back again */
@@ -160,6 +160,20 @@ static void seconds_take(void *ctx, struct str name, struct str value)
     *seconds = str_is(name, "seconds") ? query_number(value) : -1;
 }
 
+/* Waits for so long, or until the gateway is to end, which it does not hold; *seconds is what was waited. */
+static int look_on(const struct request *r, int64_t *seconds)
+{
+    int64_t wanted_ms = *seconds * 1000, passed_ms = 0, began = clock_ms();
+    int rc = 0;
+    while (rc == 0 && passed_ms < wanted_ms && !atomic_load(&r->gateway->is_draining)) {
+        int64_t left_ms = wanted_ms - passed_ms;
+        rc = fiber_sleep(left_ms < LOOK_AGAIN_MS ? left_ms : LOOK_AGAIN_MS);
+        passed_ms = clock_ms() - began;
+    }
+    *seconds = (passed_ms < wanted_ms ? passed_ms : wanted_ms) / 1000;
+    return rc;
+}
+
 int admin_profile_answer(struct request *r, struct sg_error *err)
 {
     BUF_CLEANUP struct buf out = {0};
@@ -171,14 +185,14 @@ int admin_profile_answer(struct request *r, struct sg_error *err)
     struct sample before = {0}, after;
     if (seconds > 0) {
         before = sample_take(r);
-        int rc = fiber_sleep(seconds * 1000);
+        int rc = look_on(r, &seconds);
         if (rc != 0) {
             return error_set(err, rc, "left while the loops were looked at");
         }
     }
     after = sample_take(r);
     (void)buf_printf(&out, "{\"object\":\"profile\",\"seconds\":%" PRId64 ",", seconds);
-    put_loops(r, seconds > 0 ? &before : NULL, &after, &out);
+    put_loops(r, before.probes != NULL ? &before : NULL, &after, &out);
     put_memory(r, &out);
     put_pools(r, &out);
     (void)buf_puts(&out, "}");

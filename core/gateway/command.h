@@ -19,7 +19,7 @@ int command_run(const struct command_line *); /* exit codes of its own: see its 
 int command_keygen(const struct command_line *);
 
 /* Reads the file; on failure all problems are printed, their number last, and NULL is returned. */
-struct config *command_read_config(const struct command_line *);
+struct config *command_read_config(const struct command_line *, bool serves);
 
 /* "sg-" and 256 random bits in base64url, ended by a NUL. */
 #define KEY_BYTES (3 + 43 + 1)

@@ -307,7 +307,7 @@ int command_run(const struct command_line *line)
         fprintf(stderr, "sandgate run: say which sandbox, with --sandbox NAME\n");
         return EXIT_USAGE;
     }
-    struct config *config = command_read_config(line);
+    struct config *config = command_read_config(line, false);
     if (config == NULL) {
         return EXIT_SANDBOX;
     }

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 
-struct config *command_read_config(const struct command_line *line)
+struct config *command_read_config(const struct command_line *line, bool serves)
 {
     struct conf_problems problems = {.file = line->config};
-    struct config *config = config_read(line->config, line->listen, &problems);
+    struct config *config = config_read(line->config, line->listen, serves, &problems);
     if (config == NULL) {
         fputs(problems.text.data, stderr);
         fprintf(stderr, "sandgate: %zu problem%s in %s\n", problems.count,
@@ -31,7 +31,7 @@ static void hold_reloads(void)
 int command_serve(const struct command_line *line)
 {
     hold_reloads();
-    struct config *config = command_read_config(line);
+    struct config *config = command_read_config(line, true);
     if (config == NULL) {
         return 1;
     }
@@ -47,7 +47,7 @@ static void put_count(size_t count, const char *word, const char *plural, const 
 
 int command_check(const struct command_line *line)
 {
-    struct config *config = command_read_config(line);
+    struct config *config = command_read_config(line, true);
     if (config == NULL) {
         return 1;
     }

@@ -308,12 +308,14 @@ static void read_server(struct config *config, const struct conf_node *root, con
     }
 }
 
-struct config *config_read(const char *path, const char *listen, struct conf_problems *problems)
+struct config *config_read(const char *path, const char *listen, bool serves,
+                           struct conf_problems *problems)
 {
     struct arena *arena = arena_new(0);
     struct config *config = arena_get(arena, sizeof *config);
     config->arena = arena;
     config->file = path;
+    config->serves = serves;
     config->settings = settings_new();
     struct conf_node *root = conf_parse_file(path, arena, problems);
     if (root != NULL) {

@@ -115,6 +115,7 @@ struct interceptor { /* one entry of `interceptors:` that is enabled, in YAML or
 struct config {
     const char *file;
     const struct conf_node *root; /* what the start read: later changes are told apart from it */
+    bool serves;                  /* it is read to be served by, or to be checked for that */
     struct server_config server;
     struct auth_config auth;
     struct settings *settings; /* that the start reads; a reference */
@@ -134,8 +135,10 @@ struct config {
 };
 
 /* Reads and checks a file and loads the plugins that it names; opens nothing. `listen` (NULL: none) stands for the file's
- * and is checked when it is used. On failure every problem stands in `problems`, and NULL is returned. */
-struct config *config_read(const char *path, const char *listen, struct conf_problems *problems);
+ * and is checked when it is used. With `serves` the places on disk that serving needs are looked at too, by what opens them
+ * later: those of Unix sockets and of the state file. On failure every problem stands in `problems`, and NULL is returned. */
+struct config *config_read(const char *path, const char *listen, bool serves,
+                           struct conf_problems *problems);
 void config_free(struct config *); /* NULL is fine; instances must be closed */
 
 /* The settings of the file as it is now, for a configuration that is in force. Nothing else of the file is read anew, nor are

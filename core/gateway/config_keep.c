@@ -1,5 +1,6 @@
 /* `sessions.on_shutdown` and where what is kept is written. */
 #include "gateway/config.h"
+#include "gateway/state_file.h"
 
 #include "base/check.h"
 
@@ -17,7 +18,7 @@ static const char *usual_file(struct arena *arena)
 }
 
 /* Beside the file there are others of its name and these ends. */
-static void check_end(const struct sessions_config *sessions, const struct conf_node *at,
+static bool check_end(const struct sessions_config *sessions, const struct conf_node *at,
                       struct conf_problems *problems)
 {
     static const char *const taken[] = {".lock", ".new", ".bad"};
@@ -29,7 +30,18 @@ static void check_end(const struct sessions_config *sessions, const struct conf_
                          "sessions: 'state_file' may not end in %s, which has a meaning beside it: "
                          "choose another name",
                          taken[i]);
+            return false;
         }
+    }
+    return true;
+}
+
+static void check_place(const struct sessions_config *sessions, const struct conf_node *at,
+                        struct conf_problems *problems)
+{
+    struct sg_error err = {0};
+    if (state_file_check(sessions->state_file, &err) != 0) {
+        conf_problem(problems, at, "%s", err.message);
     }
 }
 
@@ -53,8 +65,9 @@ void config_check_keep(struct config *config, const struct conf_node *section,
             conf_problem(problems, conf_get(section, "on_shutdown"),
                          "sessions: 'on_shutdown: keep' needs 'state_file: PATH' (systemd with "
                          "StateDirectory= gives one by itself)");
-        } else {
-            check_end(sessions, conf_at(section, "state_file"), problems);
+        } else if (check_end(sessions, conf_at(section, "state_file"), problems) &&
+                   config->serves) {
+            check_place(sessions, conf_at(section, "state_file"), problems);
         }
     }
 }

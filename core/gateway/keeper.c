@@ -170,14 +170,33 @@ void keeper_take_up(struct keeper *keeper)
 
 struct writing { /* on a worker thread */
     struct keeper *keeper;
-    const struct kept *kept;
+    const struct kept *kept; /* NULL: it is only seen to that the file is ours */
     struct sg_error err;
 };
+
+static int lock_hold(struct keeper *keeper, struct sg_error *err)
+{
+    bool was_gone = false;
+    int code = state_file_hold(keeper->file, &was_gone, err);
+    if (was_gone) {
+        struct log_line line;
+        log_begin(&line, SG_WARN, "state_lock_retaken");
+        log_text(&line, "message",
+                 "the file of the lock was removed: leave it where it is, for it keeps a second "
+                 "gateway out");
+        log_end(&line);
+    }
+    return code;
+}
 
 static int write_blocking(void *arg)
 {
     struct writing *writing = arg;
     struct keeper *keeper = writing->keeper;
+    int code = lock_hold(keeper, &writing->err);
+    if (code != 0 || writing->kept == NULL) {
+        return code;
+    }
     const struct gateway *gateway = keeper->gateway;
     BUF_CLEANUP struct buf text = {.max = KEPT_BYTES_MAX + KIB};
     const uint8_t *secret = gateway->config->auth.mode == AUTH_PASSTHROUGH
@@ -186,7 +205,6 @@ static int write_blocking(void *arg)
     if (writing->kept->containers_count + writing->kept->notices_count == 0) {
         return state_file_remove(keeper->file, &writing->err);
     }
-    int code = 0;
     if (!kept_write(writing->kept, secret, &text)) {
         code = error_set(&writing->err, SG_E_LIMIT,
                          "sessions.state_file: the state of all sessions has more than %zu bytes",
@@ -231,13 +249,13 @@ static void write_changes(struct keeper *keeper)
     struct registry_stats stats;
     registry_stats(registry, &stats);
     uint64_t changes = registry_changes(registry);
-    if (changes == keeper->written && stats.leases == 0) { /* in use, time itself is a change */
-        return;
-    }
+    bool is_changed = changes != keeper->written || stats.leases > 0; /* in use, time is a change */
     struct kept kept = {.arena = arena_new(0)};
     struct sg_error err = {0};
-    registry_look(registry, &kept);
-    int code = kept_put(keeper, &kept, &err);
+    if (is_changed) {
+        registry_look(registry, &kept);
+    }
+    int code = kept_put(keeper, is_changed ? &kept : NULL, &err);
     arena_free(kept.arena);
     if (code == 0) {
         keeper->written = changes;
@@ -287,8 +305,11 @@ int keeper_keep(void *ctx, const struct kept *kept, struct sg_error *err)
     struct sg_error scratch = {0};
     struct log_line line;
     int code = kept_put(keeper, kept, err);
-    if (code != 0) {                                     /* what the file says is deleted now */
-        (void)state_file_remove(keeper->file, &scratch); /* else its containers are found gone */
+    bool ignored = false;
+    if (code != 0) { /* what the file says is deleted now */
+        if (state_file_hold(keeper->file, &ignored, &scratch) == 0) { /* else it is another's */
+            (void)state_file_remove(keeper->file, &scratch); /* or its containers are found gone */
+        }
         return code;
     }
     log_begin(&line, SG_INFO, "state_kept");

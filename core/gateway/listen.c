@@ -190,6 +190,10 @@ static int read_entry(const struct config *config, const char *text, enum http_l
     bool is_unix = strncmp(text, "unix:", strlen("unix:")) == 0;
     int rc = is_unix ? read_unix(text, config->server.socket_mode_bits, ret, err)
                      : read_tcp(text, ret, err);
+    bool is_bound_here = config->serves && (use == HTTP_USE_ADMIN || !activation_is_announced());
+    if (rc == 0 && is_unix && is_bound_here) {
+        rc = http_listener_check(&ret->at[first], err);
+    }
     for (size_t i = first; rc == 0 && i < ret->count; i++) {
         ret->at[i].use = use;
         rc = use == HTTP_USE_ADMIN ? check_admin(config, &ret->at[i], text, err)

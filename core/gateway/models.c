@@ -115,10 +115,16 @@ static void unknown_log(const struct request *r, const struct upstream *upstream
     log_end(&line);
 }
 
-static void add_upstream(const struct upstream *upstream, struct models *models)
+/* Is there something that only the upstream knows? */
+static bool is_asked(struct request *r, const struct upstream *upstream)
 {
-    struct model_list *list = NULL;
-    struct sg_error err = {0};
+    return upstream->instance == NULL && has_pattern(upstream) && upstream_is_open(r, upstream);
+}
+
+/* `list`: what it said, where it was asked. */
+static void add_upstream(const struct upstream *upstream, const struct asked_list *list,
+                         struct models *models)
+{
     for (const char *const *model = upstream->models; *model != NULL; model++) {
         if (strchr(*model, '*') == NULL) {
             models_add_name(models, *model);
@@ -128,16 +134,42 @@ static void add_upstream(const struct upstream *upstream, struct models *models)
         return;
     }
     add_own(upstream, models);
-    if (upstream->instance != NULL) {
-        return;
+    if (list != NULL && list->code != 0 && list->code != SG_E_CANCELLED) {
+        unknown_log(models->request, upstream, &list->err);
     }
-    if (model_list_of(models->request, upstream, &list, &err) != 0) {
-        unknown_log(models->request, upstream, &err);
+    if (list != NULL && list->list != NULL) {
+        add_listed(upstream, list->list, models);
     }
-    if (list != NULL) {
-        add_listed(upstream, list, models);
+}
+
+/* In the order of the file, whichever answers first. */
+static int add_upstreams(struct models *models, struct sg_error *err)
+{
+    struct request *r = models->request;
+    const struct settings *settings = r->settings;
+    struct asked_list *lists = arena_get(r->arena, (settings->upstreams_count + 1) * sizeof *lists);
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        if (is_asked(r, &settings->upstreams[i])) {
+            lists[count++].upstream = &settings->upstreams[i];
+        }
     }
-    model_list_unref(list);
+    models_ask(r, lists, count);
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
+        bool has_list = at < count && lists[at].upstream == upstream;
+        if (upstream_is_open(r, upstream)) {
+            add_upstream(upstream, has_list ? &lists[at] : NULL, models);
+        }
+        at += has_list;
+    }
+    for (size_t i = 0; i < count; i++) {
+        model_list_unref(lists[i].list);
+    }
+    return fiber_is_cancelled(fiber_self())
+               ? error_set(err, SG_E_CANCELLED,
+                           "given up while upstreams were asked for their models")
+               : 0;
 }
 
 static void add_named(const struct named_model *model, struct models *models)
@@ -313,14 +345,12 @@ int models_answer(struct request *r, struct sg_error *err)
     for (size_t i = 0; i < settings->models_count; i++) {
         add_named(&settings->models[i], &models);
     }
-    for (size_t i = 0; i < settings->upstreams_count; i++) {
-        if (upstream_is_open(r, &settings->upstreams[i])) {
-            add_upstream(&settings->upstreams[i], &models);
-        }
-    }
-    int rc = r->route.kind == ROUTE_MODEL ? answer_one(r, &models, err)
+    int rc = add_upstreams(&models, err);
+    if (rc == 0) {
+        rc = r->route.kind == ROUTE_MODEL ? answer_one(r, &models, err)
              : client_is_anthropics(r)    ? answer_page(r, &models, err)
                                           : answer_list(r, &models, err);
+    }
     hash_clear(&models.by_id);
     return rc;
 }

@@ -321,6 +321,14 @@ bool client_is_anthropics(const struct request *);
 struct model_list;
 int model_list_of(struct request *, const struct upstream *, struct model_list **ret,
                   struct sg_error *err);
+/* models_ask.c: the same of several upstreams, side by side. `upstream` is the caller's, the rest is zero before. Waits. */
+struct asked_list {
+    const struct upstream *upstream;
+    struct model_list *list; /* a reference; NULL: there is none */
+    int code;                /* how it went … */
+    struct sg_error err; /* … in words, where it failed; an older list may be there all the same */
+};
+void models_ask(struct request *, struct asked_list *, size_t count);
 
 /* sessions.c */
 int sessions_answer(struct request *, struct sg_error *err);

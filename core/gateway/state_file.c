@@ -13,7 +13,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { NAME_BYTES_MAX = 240 }; /* with the longest ending it is within NAME_MAX */
+enum {
+    NAME_BYTES_MAX = 240, /* with the longest ending it is within NAME_MAX */
+    LOCK_TRIES = 10
+};
 
 struct state_file {
     char *path; /* for messages */
@@ -28,7 +31,7 @@ static int fail(const struct state_file *file, int code, const char *what, struc
                      strerror(errno));
 }
 
-/* ---- opening ---- */
+/* ---- the place ---- */
 
 static int names_choose(struct state_file *file, struct sg_error *err)
 {
@@ -46,7 +49,17 @@ static int names_choose(struct state_file *file, struct sg_error *err)
     return 0;
 }
 
-static int folder_open(struct state_file *file, struct sg_error *err)
+/* Root may judge it for the user whose it is. */
+static int folder_check(const char *folder, struct stat *status, bool is_for_owner,
+                        struct sg_error *err)
+{
+    if (is_for_owner && geteuid() == 0) {
+        status->st_uid = 0;
+    }
+    return owner_check(folder, status, "the gateway's sessions", err);
+}
+
+static int folder_open(struct state_file *file, bool is_for_owner, struct sg_error *err)
 {
     struct stat status;
     const char *slash = strrchr(file->path, '/');
@@ -62,14 +75,38 @@ static int folder_open(struct state_file *file, struct sg_error *err)
                       "sessions.state_file: the folder '%s' cannot be opened: %s; make it, for the "
                       "user that runs the gateway",
                       folder, strerror(errno));
-    } else if (owner_check(folder, &status, "the gateway's sessions", err) != 0) {
+    } else if (folder_check(folder, &status, is_for_owner, err) != 0) {
         code = error_context(err, "sessions.state_file");
+    } else if (faccessat(file->folder_fd, ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        code = error_set(err, SG_E_CONFIG,
+                         "sessions.state_file: the folder '%s' may not be written by the running "
+                         "user %u: chown %u '%s', or choose another",
+                         folder, geteuid(), geteuid(), folder);
     }
     free(folder);
     return code;
 }
 
-static int lock_take_file(struct state_file *file, struct sg_error *err)
+/* ---- the lock ---- */
+
+static void lock_drop(struct state_file *file)
+{
+    if (file->lock_fd >= 0) {
+        (void)close(file->lock_fd); /* nothing was written; the lock goes with it */
+    }
+    file->lock_fd = -1;
+}
+
+/* Whoever has locked a file that no longer has the name has locked nothing. */
+static bool lock_has_name(const struct state_file *file)
+{
+    struct stat ours, named;
+    return fstat(file->lock_fd, &ours) == 0 &&
+           fstatat(file->folder_fd, file->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+static int lock_file_once(struct state_file *file, struct sg_error *err)
 {
     file->lock_fd = openat(file->folder_fd, file->lock_name,
                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -90,13 +127,59 @@ static int lock_take_file(struct state_file *file, struct sg_error *err)
         file->path);
 }
 
-int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)
+/* Again where the file was removed between its opening and its locking. */
+static int lock_take_file(struct state_file *file, struct sg_error *err)
+{
+    int code = 0;
+    for (int i = 0; i < LOCK_TRIES && code == 0; i++) {
+        lock_drop(file);
+        code = lock_file_once(file, err);
+        if (code == 0 && lock_has_name(file)) {
+            return 0;
+        }
+    }
+    lock_drop(file);
+    return code != 0 ? code
+                     : error_set(err, SG_E_CONFIG,
+                                 "sessions.state_file: '%s' cannot be locked: somebody removes its "
+                                 "lock again and again",
+                                 file->path);
+}
+
+int state_file_hold(struct state_file *file, bool *ret_was_gone, struct sg_error *err)
+{
+    *ret_was_gone = false;
+    if (file->lock_fd >= 0 && lock_has_name(file)) {
+        return 0;
+    }
+    if (lock_take_file(file, err) == 0) {
+        *ret_was_gone = true;
+        return 0;
+    }
+    return error_set(err, SG_E_UNAVAILABLE,
+                     "sessions.state_file: the lock of '%s' was removed while this gateway had it, "
+                     "and another gateway has it now: nothing is written; end one of the two",
+                     file->path);
+}
+
+/* ---- opening and closing ---- */
+
+/* All but the lock. What it gives is to be closed, whatever came of it. */
+static int place_open(const char *path, bool is_for_owner, struct state_file **ret,
+                      struct sg_error *err)
 {
     struct state_file *file = check_alloc(calloc(1, sizeof *file));
     file->path = check_alloc(strdup(path));
     file->folder_fd = file->lock_fd = -1;
+    *ret = file;
     int code = names_choose(file, err);
-    code = code == 0 ? folder_open(file, err) : code;
+    return code == 0 ? folder_open(file, is_for_owner, err) : code;
+}
+
+int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)
+{
+    struct state_file *file;
+    int code = place_open(path, false, &file, err);
     code = code == 0 ? lock_take_file(file, err) : code;
     if (code != 0) {
         state_file_close(file);
@@ -106,14 +189,20 @@ int state_file_open(const char *path, struct state_file **ret, struct sg_error *
     return 0;
 }
 
+int state_file_check(const char *path, struct sg_error *err)
+{
+    struct state_file *file;
+    int code = place_open(path, true, &file, err);
+    state_file_close(file);
+    return code;
+}
+
 void state_file_close(struct state_file *file)
 {
     if (file == NULL) {
         return;
     }
-    if (file->lock_fd >= 0) {
-        (void)close(file->lock_fd); /* nothing was written; the lock goes with it */
-    }
+    lock_drop(file);
     if (file->folder_fd >= 0) {
         (void)close(file->folder_fd); /* likewise */
     }

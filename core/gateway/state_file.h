@@ -13,6 +13,14 @@ struct state_file;
  * written, or another gateway has the file. Nothing is read yet. */
 int state_file_open(const char *path, struct state_file **ret, struct sg_error *err);
 void state_file_close(struct state_file *); /* NULL is fine */
+/* Would it be opened, but for another gateway that may have it? Root asks for the user whose the folder is. Nothing is made or
+ * locked. SG_E_CONFIG likewise. */
+int state_file_check(const char *path, struct sg_error *err);
+
+/* Is the lock still this process's? It is a file, which somebody may remove: then it is taken anew and *ret_was_gone is true.
+ * SG_E_UNAVAILABLE: another gateway has taken it meanwhile, and the state file with it. Before each change of the file; a
+ * gateway that comes between the removal and that is not kept out. */
+int state_file_hold(struct state_file *, bool *ret_was_gone, struct sg_error *err);
 
 /* What the file says, at most `bytes_max`. SG_E_NOT_FOUND: there is none. SG_E_DENIED: others may have read or written it, or
  * it is no plain file. SG_E_LIMIT: it is larger. SG_E_UNAVAILABLE: it cannot be read. */

@@ -80,16 +80,28 @@ static bool is_listener(int fd, struct http_listener_options *ret)
             ret->address.ss_family == AF_UNIX);
 }
 
-/* The number of sockets that are announced to this process; nobody else is told of them from now on. */
-static size_t announced_take(void)
+/* The number of sockets that are announced to this process. */
+static size_t announced(void)
 {
     long pid = 0, count = 0;
     bool is_ours = read_number("LISTEN_PID", &pid) && pid == (long)getpid();
     bool is_told = read_number("LISTEN_FDS", &count) && count > 0;
+    return is_ours && is_told ? (size_t)count : 0;
+}
+
+bool activation_is_announced(void)
+{
+    return announced() > 0;
+}
+
+/* Nobody else is told of them from now on. */
+static size_t announced_take(void)
+{
+    size_t count = announced();
     (void)unsetenv("LISTEN_PID"); /* these names are valid, so that it cannot fail */
     (void)unsetenv("LISTEN_FDS");
     (void)unsetenv("LISTEN_FDNAMES");
-    return is_ours && is_told ? (size_t)count : 0;
+    return count;
 }
 
 int activation_take_from(int first_fd, struct listen *ret, struct sg_error *err)

@@ -14,6 +14,8 @@ void service_notify(const char *state);
  * ret->count, which is 0 without any. Too many, or another kind, are SG_E_CONFIG. The environment is rid of the three
  * variables, so that no child takes them for its own. */
 int activation_take(struct listen *ret, struct sg_error *err);
+/* Are there sockets that activation_take() would take? False behind it. */
+bool activation_is_announced(void);
 /* The same with the number of the first descriptor, which is 3, for tests. */
 int activation_take_from(int first_fd, struct listen *ret, struct sg_error *err);
 

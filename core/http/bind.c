@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -145,19 +146,52 @@ static bool left_over_remove(const struct http_listener_options *at)
            now.st_dev == before.st_dev && unlink(path) == 0;
 }
 
-static int cannot_replace(const struct http_listener_options *at, struct sg_error *err)
+/* May a file be made in the folder of that path? */
+static int folder_check(const char *path, struct sg_error *err)
+{
+    char copy[sizeof((struct sockaddr_un *)NULL)->sun_path + 1];
+    struct stat is;
+    (void)snprintf(copy, sizeof copy, "%s", path); /* fits */
+    const char *folder = dirname(copy);
+    if (stat(folder, &is) != 0 || !S_ISDIR(is.st_mode)) {
+        return error_set(err, SG_E_CONFIG,
+                         "cannot listen on unix:%s: its folder '%s' is not there: make it, for the "
+                         "user that runs the gateway (systemd does with RuntimeDirectory=)",
+                         path, folder);
+    }
+    if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) != 0) {
+        return error_set(err, SG_E_CONFIG,
+                         "cannot listen on unix:%s: the running user %u may not write in its "
+                         "folder '%s': let that user or its group, or choose another",
+                         path, geteuid(), folder);
+    }
+    return 0;
+}
+
+int http_listener_check(const struct http_listener_options *at, struct sg_error *err)
 {
     const char *path = file_of(at);
     struct stat is;
-    int error = errno;
-    if (error == EADDRINUSE && path != NULL && lstat(path, &is) == 0 && !S_ISSOCK(is.st_mode)) {
-        return error_set(err, SG_E_CONFIG,
-                         "cannot listen on unix:%s: something that is no socket has this name: "
-                         "move it away, or choose another path",
-                         path);
+    if (path == NULL) {
+        return 0;
     }
+    if (lstat(path, &is) != 0) {
+        return folder_check(path, err);
+    }
+    return S_ISSOCK(is.st_mode)
+               ? 0
+               : error_set(err, SG_E_CONFIG,
+                           "cannot listen on unix:%s: something that is no socket has this name: "
+                           "move it away, or choose another path",
+                           path);
+}
+
+static int cannot_bind_unix(const struct http_listener_options *at, struct sg_error *err)
+{
+    int error = errno;
+    int code = http_listener_check(at, err);
     errno = error;
-    return cannot_listen(at, err);
+    return code != 0 ? code : cannot_listen(at, err);
 }
 
 /* It listens at once: while it does not, it would look like one that is left over. Its mode is set before. */
@@ -171,10 +205,10 @@ static int bind_unix(struct http_server *server, size_t index, struct sg_error *
         errno = fd < 0 ? EADDRINUSE : errno;
     }
     if (fd < 0) {
-        return cannot_replace(&listener->at, err);
+        return cannot_bind_unix(&listener->at, err);
     }
     struct stat is;
-    if (path != NULL && lstat(path, &is) == 0) {
+    if (path != NULL && lstat(path, &is) == 0 && S_ISSOCK(is.st_mode)) {
         listener->has_file = true;
         listener->file_device = is.st_dev;
         listener->file_number = is.st_ino;

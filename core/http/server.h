@@ -59,6 +59,10 @@ struct http_server_options {
  * process. Does not accept yet. */
 int http_server_new(const struct http_server_options *, struct http_server **ret,
                     struct sg_error *err);
+/* What binding a Unix socket's file would find, without making it: SG_E_CONFIG where its folder is not there or may not be
+ * written, or something else than a socket has its name. A socket is good, since a server may be running there. Other
+ * addresses are good. Any thread. */
+int http_listener_check(const struct http_listener_options *, struct sg_error *err);
 void http_server_start(struct http_server *); /* accepts on every loop */
 /* Any fiber of loop 0: stops accepting, closes idle connections; those in an exchange close after it. Waits until all
  * loops have done so. */

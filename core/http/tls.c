@@ -62,7 +62,7 @@ static bool rules_set(SSL_CTX *context, bool needs_13)
 
 /* ---- facts ---- */
 
-static int64_t seconds_of(const ASN1_TIME *at)
+int64_t tls_seconds_of(const ASN1_TIME *at)
 {
     struct tm tm = {0};
     return ASN1_TIME_to_tm(at, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
@@ -77,8 +77,8 @@ static void facts_read(const X509 *certificate, struct http_tls_facts *ret)
     int count = BIO_read(out, ret->subject, sizeof ret->subject - 1);
     ret->subject[count > 0 ? count : 0] = '\0';
     (void)BIO_free(out); /* cannot fail */
-    ret->not_before_s = seconds_of(X509_get0_notBefore(certificate));
-    ret->not_after_s = seconds_of(X509_get0_notAfter(certificate));
+    ret->not_before_s = tls_seconds_of(X509_get0_notBefore(certificate));
+    ret->not_after_s = tls_seconds_of(X509_get0_notAfter(certificate));
     time_t end = (time_t)ret->not_after_s;
     struct tm tm;
     CHECK(gmtime_r(&end, &tm) != NULL);

@@ -3,7 +3,8 @@
  *
  * TLS 1.2 and 1.3, with forward secrecy alone; HTTP/1.1 is all that ALPN offers; no renegotiation, no compression, no early
  * data. Sessions are resumed by tickets, which nothing is kept for: their keys live in memory, change every two hours, and are
- * this object's own, so that none is good after another certificate or list of clients' authorities came into force. */
+ * this object's own, so that none is good after another certificate or list of clients' authorities came into force; nor is
+ * one whose client's certificate has ended. */
 #ifndef SANDGATE_HTTP_TLS_H
 #define SANDGATE_HTTP_TLS_H
 

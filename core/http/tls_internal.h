@@ -1,5 +1,5 @@
 /* What the files of TLS share: tls.c (the object), tls_files.c (what it is read from), tls_tickets.c (the keys of sessions),
- * tls_connection.c (a connection's use of it). Tests include it for tickets_key_for_new(). */
+ * tls_connection.c (a connection's use of it). Tests include it for tickets_key_for_new() and for the context. */
 #ifndef SANDGATE_HTTP_TLS_INTERNAL_H
 #define SANDGATE_HTTP_TLS_INTERNAL_H
 
@@ -33,6 +33,9 @@ struct http_tls {
     struct tickets tickets;
     struct http_tls_facts facts;
 };
+
+/* ---- tls.c ---- */
+int64_t tls_seconds_of(const ASN1_TIME *); /* since 1970; 0: it is no time */
 
 /* ---- tls_files.c ---- */
 int tls_use_pair(SSL_CTX *, const struct http_tls_options *, struct sg_error *err);

@@ -1,4 +1,4 @@
-/* The keys that encrypt sessions' tickets. A stolen key would open every connection that a ticket of its has resumed with TLS
+/* The keys that encrypt sessions' tickets, and which tickets are good. A stolen key would open every connection that a ticket of its has resumed with TLS
  * 1.2, so they are never written down and change with time. */
 #include "http/tls_internal.h"
 
@@ -106,9 +106,30 @@ static int ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
     return result;
 }
 
+/* A ticket holds the certificate that the client showed when its session began: it was verified then, and not again. */
+static bool client_has_ended(const SSL_SESSION *session)
+{
+    const X509 *shown = SSL_SESSION_get0_peer((SSL_SESSION *)(uintptr_t)session); /* only reads */
+    return shown != NULL && clock_unix_s() > tls_seconds_of(X509_get0_notAfter(shown));
+}
+
+/* As SSL_CTX_set_session_ticket_cb(3) wants it: what to do with a ticket that was read, or could not be. Who is not resumed begins
+ * anew, and shows a certificate that is good. */
+static SSL_TICKET_RETURN ticket_judge(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
+                                      size_t name_len, SSL_TICKET_STATUS status, void *arg)
+{
+    (void)ssl, (void)name, (void)name_len, (void)arg;
+    bool is_read = status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW;
+    if (!is_read || client_has_ended(session)) {
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    }
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 bool tickets_use(SSL_CTX *context)
 {
     (void)SSL_CTX_set_timeout(context, TICKET_KEY_S);                  /* gives the old one */
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* as above */
-    return SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticket_key) == 1;
+    return SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticket_key) == 1 &&
+           SSL_CTX_set_session_ticket_cb(context, NULL, ticket_judge, NULL) == 1;
 }

@@ -168,6 +168,19 @@ class Admin(E2E):
         left = gateway.wait_event("request", lambda event: event["status"] == "499")
         self.assertEqual((left["path"], left["message"]), ("/admin/profile", "left while the loops were looked at"))
 
+    def test_a_long_look_at_the_loops_does_not_hold_the_end(self):
+        """It tells what it has seen until then."""
+        gateway, door = self.open(server={"drain": "1h"})
+        with Wire(door) as wire:
+            wire.send(b"GET /admin/profile?seconds=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            poll(lambda: get(door, "/admin/profile").json["http"]["requests"] == 2, "it to be looked after, beside what asks for that")
+            gateway.signal()
+            reply = wire.answer()
+        self.assertEqual(reply.status, 200)
+        self.assertLess(reply.json["seconds"], 60)
+        self.assertTrue(all(0 <= loop["busy"] <= 1.5 for loop in reply.json["loops"]), reply.json)
+        gateway.stop(quiet=False)
+
     def test_health_is_at_both_addresses(self):
         gateway, door = self.open()
         for place in (gateway, door):

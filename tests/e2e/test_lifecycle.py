@@ -43,6 +43,20 @@ class Lifecycle(E2E):
         gateway.signal(signal.SIGINT)
         gateway.wait_event("stopped")
 
+    def test_a_hangup_while_it_starts_neither_ends_it_nor_is_lost(self):
+        """The configuration is a pipe: whoever has opened it for reading is at its start, and waits."""
+        pipe = self.path("config.yaml")
+        os.mkfifo(pipe)
+        gateway = self.gateway(MOCK, serve=False, arguments=("--listen", "127.0.0.1:0", "--config", pipe))
+        with open(pipe, "w", encoding="utf-8") as file:
+            gateway.signal(signal.SIGHUP)
+            file.write(to_yaml(MOCK) + "\n")
+        gateway.wait_event("serving")
+        gateway.fds_before = gateway.fds()
+        with open(pipe, "w", encoding="utf-8") as file:  # it reads again
+            file.write(to_yaml(MOCK) + "\n")
+        gateway.wait_event("reloaded")
+
     def test_a_request_in_progress_is_finished_before_the_end(self):
         gateway = self.serve(self.upstream(code("slow"), answer("finished")), rules=[{"when": "slow", "delay": "1s"}])
         with Wire(gateway) as wire:

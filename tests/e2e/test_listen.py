@@ -2,6 +2,7 @@
 import http.client
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import unittest
 
 from client import UnixConnection, body_of, request_on
-from harness import BINARY, E2E, PATIENCE, main, to_yaml
+from harness import BINARY, E2E, PATIENCE, main, run, to_yaml
 
 MODEL = {"upstreams": [{"name": "m", "plugin": "mock", "models": ["mock"]}]}
 OPEN = {"auth": {"mode": "none"}, **MODEL}
@@ -149,6 +150,58 @@ class Listen(E2E):
             self.assertEqual(done.stderr.splitlines()[0].split(": ", 1)[0], f"{path}:{line}:{column}")
             self.assertIn(message, done.stderr)
             self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+
+    def places(self):
+        """(path of a Unix socket, what is wrong with it)"""
+        taken, folder = self.path("taken"), self.path("no-folder")
+        pathlib.Path(taken).write_text("mine", encoding="ascii")
+        return ((taken, "something that is no socket has this name: move it away, or choose another path"),
+                (self.folder, "something that is no socket has this name: move it away, or choose another path"),
+                (folder + "/gateway.sock", f"its folder '{folder}' is not there: make it, for the user that runs the gateway "
+                                           "(systemd does with RuntimeDirectory=)"),
+                (taken + "/gateway.sock", f"its folder '{taken}' is not there: "))
+
+    def test_a_check_sees_where_a_socket_cannot_be(self):
+        for path, problem in self.places():
+            for server in ({"listen": ["127.0.0.1:0", "unix:" + path]}, {"listen": "127.0.0.1:0", "admin": "unix:" + path}):
+                config = self.written({**OPEN, "server": server})
+                lines = pathlib.Path(config).read_text(encoding="utf-8").splitlines()
+                place = next(i for i, line in enumerate(lines) if path in line)
+                for command in ("check", "serve"):
+                    status, _, said = run(command, "--config", config)
+                    self.assertEqual(status, 1)
+                    self.assertRegex(said, f"^{config}:{place + 1}:[0-9]+: cannot listen on unix:{path}: ")
+                    self.assertIn(problem, said)
+                    self.assertIn(f"sandgate: 1 problem in {config}", said)
+            status, _, said = run("serve", "--config", self.written(OPEN), "--listen", "unix:" + path)
+            self.assertEqual(status, 1)
+            self.assertTrue(said.startswith(f"sandgate: cannot listen on unix:{path}: "), said)
+            self.assertIn(problem, said)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_a_check_sees_a_folder_that_may_not_be_written(self):
+        os.chmod(self.folder, 0o755)
+        nobody = pwd.getpwnam("nobody").pw_uid
+        command = ("setpriv", f"--reuid={nobody}", "--clear-groups", "--inh-caps=-all", str(BINARY))
+        if subprocess.run([*command, "version"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("another user cannot reach this build's folder")
+        path = self.path("gateway.sock")
+        config = self.written({**OPEN, "server": {"listen": "unix:" + path}})
+        for word in ("check", "serve"):
+            done = subprocess.run([*command, word, "--config", config], capture_output=True, text=True, timeout=PATIENCE,
+                                  env=self.environment(), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"cannot listen on unix:{path}: the running user {nobody} may not write in its folder '{self.folder}': "
+                          f"let that user or its group, or choose another", done.stderr)
+
+    def test_a_check_beside_a_gateway_that_listens_there_is_good(self):
+        gateway = self.listening("unix:" + self.path("used.sock"))
+        self.assertEqual(run("check", "--config", str(gateway.config_path))[0], 0)
+
+    def test_what_is_only_run_needs_no_place_for_sockets(self):
+        config = self.written({**OPEN, "server": {"listen": "unix:" + self.path("nowhere") + "/s"}, "sandboxes": [{"name": "box", "plugin": "mock"}]})
+        status, out, _ = run("run", "--config", config, "--sandbox", "box", "print(6 * 7)")
+        self.assertEqual((status, out.strip()), (0, "42"))
 
     def place(self, path, text):
         lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()

@@ -8,8 +8,8 @@ import threading
 import messages_upstream
 import responses_upstream
 
-from client import body_of, chat, get, post
-from harness import E2E, main, run, to_yaml
+from client import Wire, body_of, chat, get, parse_events, post
+from harness import PATIENCE, E2E, main, run, to_yaml
 from upstream import Bytes, Status, Stream, answer, chunk, code, events, streamed
 
 BOX = [{"name": "box", "plugin": "mock"}]
@@ -118,6 +118,60 @@ class Models(E2E):
                 got = chat(gateway, text="x", tools=tools, model="fast")
                 self.assertEqual((got.status, got.error["message"]),
                                  (400, "fast: no such field. Is model-a-b or 'fast' meant?"))
+
+    def test_an_error_event_speaks_of_the_clients_name(self):
+        """Before anything was said it is an answer of its own, behind that an event."""
+        failed = events({"error": {"message": "model-a is overloaded, unlike model-a-b", "type": "server_error"}}, end=False)
+        message, is_seen = "fast is overloaded, unlike model-a-b", threading.Event()
+
+        def fails_later(connection):
+            connection.begin_stream()
+            connection.chunk(events(chunk({"role": "assistant", "content": "half"}, model="model-a"), end=False))
+            self.assertTrue(is_seen.wait(PATIENCE))
+            connection.chunk(failed)
+            connection.end()
+            return True
+        gateway = self.pair(a_turns=[Stream(failed), fails_later], to_=[to("a", "model-a")], b_options={"models": ["other"]})
+        got = chat(gateway, text="x", model="fast", stream=True)
+        self.assertEqual((got.status, got.error["message"]), (502, message))
+        seen = b""
+        with Wire(gateway) as wire:
+            wire.post(body_of(text="x", model="fast", stream=True))
+            response = wire.stream()
+            while piece := response.read1(65536):
+                seen += piece
+                if b"half" in seen:
+                    is_seen.set()
+        self.assertEqual([e["error"]["message"] for e in parse_events(seen) if "error" in e], [message])
+
+    def test_a_server_is_asked_for_answers_that_can_be_read(self):
+        """What it has compressed could not be renamed."""
+        gateway = self.pair(a_forever={**answer("x"), "model": "model-a"}, b_options={"models": ["plain"]})
+        for model in ("fast", "plain"):
+            got = chat(gateway, text="x", tools=(), model=model, headers={"Accept-Encoding": "gzip, br"})
+            self.assertEqual(got.status, 200)
+        accepted = [[value for name, value in r.fields if name.lower() == "accept-encoding"]
+                    for r in (*self.a.requests, *self.b.requests)]
+        self.assertEqual(accepted, [["identity"], []])
+
+    def test_an_answer_of_nothing_but_a_name_ends_with_the_requests_time(self):
+        """The name is left out as it comes, so that nothing is left to give while it goes on."""
+        begun = threading.Event()
+
+        def names_itself_for_ever(connection):
+            connection.head()
+            connection.send(b'{"id":"x","model":"')
+            begun.set()
+            while True:
+                connection.send(b"a" * 1000000)
+        gateway = self.pair(a_turns=[names_itself_for_ever], to_=[to("a", "model-a")], b_options={"models": ["other"]})
+        with Wire(gateway) as wire:
+            wire.post(body_of("x", model="fast", tools=()), fields=["X-Stainless-Timeout: 11"])
+            self.assertTrue(begun.wait(PATIENCE))
+            got = wire.read_all()
+        line = gateway.wait_event("request")
+        self.assertEqual((line["error"], line["message"]), ("TIMEOUT", "The request took too long."))
+        self.assertNotIn(b"aaa", got)
 
     def test_a_name_comes_before_what_upstreams_list(self):
         gateway = self.pair(a_forever=answer("a"), b_options={"models": ["fast", "*"]}, to_=[to("a")])
@@ -289,6 +343,17 @@ class Models(E2E):
         self.assertNotIn("upstreams", get(gateway, "/health/ready").json)
         self.assertIn('sandgate_upstream_circuit_open{upstream="a"} 0', get(gateway, "/metrics").body.decode())
         self.assertEqual(len(gateway.events("upstream_circuit_opened")), 1)
+
+    def test_a_circuit_that_is_switched_off_while_it_is_open_keeps_nobody_away(self):
+        options = {"circuit_failures": 1, "circuit_time": "1h", "circuit_time_max": "1h"}
+        gateway = self.pair(a_turns=[Status(500)], a_forever=answer("a"), to_=[to("a")], fallback=[to("b")], a_options=options)
+        self.assertEqual([chat(gateway, text="x", tools=(), model="fast").text for _ in range(2)], ["b", "b"])
+        self.assertEqual(len(self.a.requests), 1)
+        gateway.config_path.write_text(gateway.config_path.read_text().replace("circuit_failures: 1", "circuit_failures: 0"))
+        gateway.signal(signal.SIGHUP)
+        self.assertEqual(gateway.wait_event("reloaded")["upstreams_changed"], "1")
+        self.assertEqual(chat(gateway, text="x", tools=(), model="fast").text, "a")
+        self.assertNotIn("upstreams", get(gateway, "/health/ready").json)
 
     def reload_same(self, gateway):
         gateway.signal(signal.SIGHUP)

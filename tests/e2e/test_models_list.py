@@ -3,7 +3,7 @@ import signal
 import threading
 
 from client import Wire, get, request
-from harness import E2E, in_parallel, main
+from harness import E2E, PATIENCE, in_parallel, main, poll
 from upstream import Status
 
 ANTHROPIC = {"anthropic-version": "2023-06-01"}
@@ -89,6 +89,62 @@ class ModelsList(E2E):
             self.assertEqual((unknown["upstream"], unknown["message"]), ("up", "its list of models did not come in time"))
             gate.set()
             self.assertEqual(wire.answer().status, 200)
+
+    def side_by_side(self, count, turn, **server):
+        """A gateway with so many upstreams, each of which answers by turn(its number, connection)."""
+        ups = [self.upstream(forever=lambda connection, i=i: turn(i, connection)) for i in range(count)]
+        entries = [{"name": f"up{i}", "base_url": up.url, "models": [f"p{i}-*"]} for i, up in enumerate(ups)]
+        return ups, self.gateway({"auth": {"mode": "none"}, "upstreams": entries, "server": server}, upstream_ports=[up.port for up in ups])
+
+    def test_upstreams_are_asked_side_by_side(self):
+        """Each answers once all were asked, the last first."""
+        count = 8
+        turns = [threading.Event() for _ in range(count + 1)]
+        all_asked = threading.Barrier(count)
+        turns[count].set()
+
+        def one(i, _connection):
+            all_asked.wait(PATIENCE)
+            turns[i + 1].wait(PATIENCE)
+            turns[i].set()
+            return listing(f"p{i}-1", "other")
+        _, gateway = self.side_by_side(count, one)
+        self.assertEqual(self.ids(gateway), [f"p{i}-1" for i in range(count)])
+        self.assertEqual(gateway.events("models_unknown"), [])
+
+    def test_more_upstreams_than_are_asked_at_a_time_are_asked_all(self):
+        ups, gateway = self.side_by_side(40, lambda i, _: listing(f"p{i}-1"))
+        self.assertEqual(self.ids(gateway), [f"p{i}-1" for i in range(40)])
+        self.assertEqual([len(up.requests) for up in ups], [1] * 40)
+
+    def test_a_client_that_leaves_is_asked_for_no_longer(self):
+        closed = threading.Semaphore(0)
+
+        def silent(_, connection):
+            self.assertTrue(connection.wait_closed(PATIENCE))
+            closed.release()
+        ups, gateway = self.side_by_side(20, silent)
+        with Wire(gateway) as wire:
+            wire.send(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            poll(lambda: sum(len(up.requests) for up in ups) == 16, "as many to be asked as are at a time")
+        for _ in range(16):
+            self.assertTrue(closed.acquire(timeout=PATIENCE))
+        line = gateway.wait_event("request")
+        self.assertEqual((line["status"], line["message"]), ("499", "given up while upstreams were asked for their models"))
+        self.assertEqual(gateway.events("models_unknown"), [], "nobody is told of what a client's leaving has ended")
+        self.assertEqual(sum(len(up.requests) for up in ups), 16)
+
+    def test_the_gateways_end_ends_the_asking(self):
+        def silent(_, connection):
+            self.assertTrue(connection.wait_closed(PATIENCE))
+        ups, gateway = self.side_by_side(3, silent, drain="100ms")
+        with Wire(gateway) as wire:
+            wire.send(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            poll(lambda: sum(len(up.requests) for up in ups) == 3, "all to be asked")
+            gateway.signal()
+            reply = wire.answer()
+        self.assertEqual((reply.status, reply.error["message"]), (503, "The gateway is shutting down."))
+        gateway.stop(quiet=False)
 
     def test_what_is_no_list_is_told(self):
         gateway = self.begin(forever=Status(200, {"object": "error"}), models=["exact", "p-*"])

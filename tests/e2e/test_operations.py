@@ -289,6 +289,12 @@ class ServiceManager(E2E):
         for _ in range(20):  # whichever loop takes each
             self.assertEqual(chat(gateway, tools=(), text="hello").status, 200)
 
+    def test_what_is_handed_over_needs_no_place_for_a_socket_of_its_own(self):
+        gateway = self.gateway({"auth": {"mode": "none"}, "server": {"listen": "unix:" + self.path("no-folder") + "/s"},
+                                "upstreams": [{"name": "m", "plugin": "mock", "models": ["mock"]}]},
+                               prefix=[sys.executable, "-c", ACTIVATE, "tcp"], arguments=())
+        self.assertEqual(gateway.wait_event("serving")["socket"], "handed_over")
+
     def test_a_restart_refuses_no_connection(self):
         with socket.socket() as kept:
             kept.bind(("127.0.0.1", 0))

@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 import pathlib
+import pwd
 import signal
 import stat
+import subprocess
+import unittest
 
 from client import Wire, body_of, chat, get, post, request
-from harness import E2E, Journal, main, poll, run, to_yaml
+from harness import BINARY, PATIENCE, E2E, Journal, main, poll, run, to_yaml
 from test_sessions import A, B, KEYS, Script
 
 STATE_BYTES_MAX, HANDLE_BYTES_MAX = 64 << 20, 4096  # of kept.h and limits.h
@@ -312,6 +315,38 @@ class Restart(E2E):
         self.assertIn(f"sessions.state_file: another gateway uses '{self.state}': give each a file of its own, or end that one first", said)
         self.assertEqual(self.run_code(first, "print(x)", "s"), "5")
 
+    def test_a_lock_that_was_removed_is_taken_anew(self):
+        first = self.start(sessions={"state_every": "10ms"})
+        self.run_code(first, "x = 5", "s")
+        os.unlink(self.state + ".lock")
+        told = first.wait_event("state_lock_retaken")
+        self.assertEqual((told["level"], told["message"]), ("warn", "the file of the lock was removed: leave it where it is, for it keeps "
+                                                            "a second gateway out"))
+        config = pathlib.Path(self.folder, "second.yaml")
+        config.write_text(to_yaml(self.config()) + "\n")
+        status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
+        self.assertEqual(status, 1)
+        self.assertIn("another gateway uses", said)
+        first.stop()
+        self.assertEqual(self.run_code(self.start(), "print(x)", "s"), "5")
+        self.assertEqual(len(first.events("state_lock_retaken")), 1)
+
+    def test_whose_lock_was_taken_by_another_writes_no_more(self):
+        """It came before the first had looked again; the file is the one's whose lock has the name."""
+        first = self.start(sessions={"state_every": "1h"})
+        self.run_code(first, "x = 5", "s")
+        os.unlink(self.state + ".lock")
+        second = self.start(sessions={"state_every": "10ms"})
+        self.run_code(second, "y = 6", "t")
+        poll(lambda: os.path.exists(self.state), "the state of the second to be written")
+        first.stop()
+        self.assertEqual(first.wait_event("sessions_not_kept")["error"],
+                         f"sessions.state_file: the lock of '{self.state}' was removed while this gateway had it, and another gateway has "
+                         "it now: nothing is written; end one of the two")
+        self.assertTrue(os.path.exists(self.state), "it is not the first's to remove")
+        second.stop()
+        self.assertEqual(self.run_code(self.start(), "print(y)", "t"), "6")
+
     def test_where_the_file_cannot_be_written_all_is_deleted(self):
         first = self.start(sessions={"state_every": "0s"})
         self.run_code(first, "x = 5", "s")
@@ -394,9 +429,51 @@ class Restart(E2E):
             with self.subTest(words):
                 config = pathlib.Path(self.folder, "wrong.yaml")
                 config.write_text(to_yaml(self.config(sessions=sessions)) + "\n")
-                status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
-                self.assertNotEqual(status, 0)
-                self.assertIn(words, said)
+                for command in (("serve", "--listen", "127.0.0.1:0"), ("check",)):
+                    status, _, said = run(*command, "--config", str(config))
+                    self.assertNotEqual(status, 0)
+                    self.assertIn(words, said)
+                    self.assertRegex(said, r"wrong\.yaml:\d+:\d+: sessions")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_a_folder_that_only_others_may_write_is_told(self):
+        folder = os.path.join(self.folder, "roots")
+        os.mkdir(folder, 0o755)
+        os.chmod(self.folder, 0o755)
+        config = pathlib.Path(self.folder, "other.yaml")
+        config.write_text(to_yaml(self.config(sessions={"state_file": folder + "/s.json"})) + "\n")
+        nobody = pwd.getpwnam("nobody")
+        prefix = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups", "--inh-caps=-all", str(BINARY))
+        if subprocess.run([*prefix, "version"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("another user cannot reach this build's folder")
+        for command in (("serve", "--listen", "127.0.0.1:0"), ("check",)):
+            done = subprocess.run([*prefix, *command, "--config", str(config)], capture_output=True, text=True, timeout=PATIENCE,
+                                  env=self.environment(), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"sessions.state_file: the folder '{folder}' may not be written by the running user {nobody.pw_uid}: "
+                          f"chown {nobody.pw_uid} '{folder}', or choose another", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can check for another user")
+    def test_root_checks_for_the_user_whose_the_folder_is(self):
+        """Its own gateway would be refused there all the same, and so is one whose folder others may write."""
+        folder, nobody = os.path.join(self.folder, "theirs"), pwd.getpwnam("nobody").pw_uid
+        os.mkdir(folder, 0o700)
+        os.chown(folder, nobody, -1)
+        config = pathlib.Path(self.folder, "theirs.yaml")
+        config.write_text(to_yaml(self.config(sessions={"state_file": folder + "/s.json"})) + "\n")
+        self.assertEqual(run("check", "--config", str(config))[0], 0)
+        status, _, said = run("serve", "--config", str(config), "--listen", "127.0.0.1:0")
+        self.assertEqual(status, 1)
+        self.assertIn(f"sessions.state_file: {folder} belongs to user {nobody}, who could change the gateway's sessions", said)
+        os.chmod(folder, 0o770)
+        status, _, said = run("check", "--config", str(config))
+        self.assertEqual(status, 1)
+        self.assertIn(f"{folder} may be written by others (mode 0770)", said)
+
+    def test_a_check_beside_the_gateway_that_has_the_file_is_good(self):
+        first = self.start()
+        status, _, said = run("check", "--config", str(first.config_path))
+        self.assertEqual((status, said), (0, ""))
 
     def test_systemd_gives_the_folder(self):
         config = self.config(sessions={"state_file": None})

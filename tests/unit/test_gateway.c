@@ -78,7 +78,7 @@ static void problems_of(const char *text, struct buf *ret)
     char path[] = "/tmp/sandgate-test-XXXXXX";
     write_text(path, text);
     struct conf_problems problems = {.file = "c.yaml"};
-    struct config *config = config_read(path, NULL, &problems);
+    struct config *config = config_read(path, NULL, true, &problems);
     buf_reset(ret);
     (void)buf_append_str(ret, buf_str(&problems.text));
     conf_problems_clear(&problems);
@@ -249,7 +249,7 @@ static void the_address_of_the_command_line_stands_for_the_files(void)
     struct conf_problems problems = {0};
     char path[] = "/tmp/sandgate-test-XXXXXX";
     write_text(path, text);
-    struct config *config = config_read(path, "127.0.0.1:0", &problems);
+    struct config *config = config_read(path, "127.0.0.1:0", true, &problems);
     unlink(path);
     CU_ASSERT_PTR_NOT_NULL_FATAL(config);
     CU_ASSERT_STRING_EQUAL(config->server.listen[0], "127.0.0.1:0");

@@ -12,6 +12,23 @@
 
 static char folder[] = "/tmp/sandgate-test-listeners-XXXXXX";
 
+/* What somebody who may write the folder does in the moment between the binding of a socket and the setting of its mode: a link
+ * to `swap_to` stands in the place of `swap_path`. NULL: nobody is there. */
+static const char *swap_path, *swap_to;
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t len);
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+    int result = __real_bind(fd, address, len);
+    if (result == 0 && swap_path != NULL) {
+        CHECK(unlink(swap_path) == 0 && symlink(swap_to, swap_path) == 0);
+        swap_path = NULL;
+    }
+    return result;
+}
+
 static struct http_listener_options at_unix(const char *path, mode_t mode)
 {
     struct http_listener_options at = {.mode = mode};
@@ -294,7 +311,33 @@ static void what_is_no_socket_is_never_removed(void)
     CU_ASSERT_EQUAL(unlink(path_of("file")), 0);
     at = at_unix(path_of("no/such/folder"), 0600);
     CU_ASSERT_EQUAL(make(&at, 1, &server, &err), SG_E_CONFIG);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.message, "no/such/folder: No such file or directory"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.message, "/no/such' is not there: make it"));
+    loops_end();
+}
+
+static void a_link_in_the_place_of_a_socket_is_not_followed(void)
+{
+    struct http_server *server = NULL;
+    struct sg_error err;
+    struct stat is;
+    char file[120], link[120], wanted[250];
+    (void)snprintf(file, sizeof file, "%s", path_of("secret"));
+    (void)snprintf(link, sizeof link, "%s", path_of("swapped"));
+    (void)close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    struct http_listener_options at = at_unix(link, 0666);
+    loops_begin(1);
+    swap_to = file;
+    swap_path = link;
+    CU_ASSERT_EQUAL(make(&at, 1, &server, &err), SG_E_CONFIG);
+    CU_ASSERT_PTR_NULL(swap_path);
+    (void)snprintf(wanted, sizeof wanted, "cannot listen on unix:%s: Operation not supported",
+                   link);
+    CU_ASSERT_STRING_EQUAL(err.message, wanted);
+    CU_ASSERT_EQUAL(stat(file, &is), 0);
+    CU_ASSERT_EQUAL(is.st_mode & 07777, 0600);
+    CU_ASSERT_EQUAL(lstat(link, &is), 0); /* it is none of ours to remove */
+    CU_ASSERT_EQUAL(unlink(link), 0);
+    CU_ASSERT_EQUAL(unlink(file), 0);
     loops_end();
 }
 
@@ -456,6 +499,7 @@ static const struct test tests[] = {
     TEST(a_socket_that_is_left_over_is_replaced),
     TEST(a_socket_at_which_somebody_listens_stays),
     TEST(what_is_no_socket_is_never_removed),
+    TEST(a_link_in_the_place_of_a_socket_is_not_followed),
     TEST(a_file_that_was_replaced_stays_at_the_end),
     TEST(an_abstract_socket_has_no_file),
     TEST(a_start_that_fails_leaves_nothing_behind),
