@@ -1,5 +1,6 @@
-/* What the files of fetching share: fetch.c (the fiber's side), request.c (what is asked of libcurl), multi.c (libcurl's
- * multis on libevent), sockets.c (counting descriptors), resolve.c (names), way.c (proxies and certificates) and url.c. Tests include it for the resolver's look-up and the counts. */
+/* What the files of fetching share: fetch.c (the fiber's side), fetch_loop.c (a loop's part), request.c (what is asked of libcurl), multi.c
+ * (libcurl's multis on libevent), sockets.c (counting descriptors), resolve.c (names), way.c (proxies and certificates) and url.c.
+ * Tests include it for the resolver's look-up and the counts. */
 #ifndef SANDGATE_HTTP_FETCH_INTERNAL_H
 #define SANDGATE_HTTP_FETCH_INTERNAL_H
 
@@ -145,6 +146,12 @@ struct fetch {
     const struct fetch_way *way; /* NULL: none */
     uint64_t way_id;
     struct str unsent; /* of a body that is sent once only */
+
+    /* A body that is streamed: what was written, and how much of it libcurl has taken. It pauses where there is no more. */
+    struct buf up;
+    size_t up_taken;
+    int64_t up_left; /* to be written; < 0: until fetch_write_end() */
+    bool is_streamed, up_ended, up_paused;
 
     /* The answer's head. */
     int status;
