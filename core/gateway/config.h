@@ -67,9 +67,10 @@ enum other_tools { OTHER_TOOLS_PASS, OTHER_TOOLS_DROP, OTHER_TOOLS_REJECT };
 
 struct upstream { /* one entry of `upstreams:`, of settings */
     const char *name;
-    const char *base_url; /* NULL for a plugin's; without a slash at its end */
-    const char *api_key;  /* secret; NULL: none is sent */
-    bool passthrough;     /* the client's own key is sent, in that mode */
+    const char *base_url;           /* NULL for a plugin's; without a slash at its end */
+    const char *api_key;            /* secret; NULL: none is sent */
+    bool passthrough;               /* the client's own key is sent, in that mode */
+    const char *const *relay_paths; /* patterns (path_pattern.h) of what is relayed as it is */
     const char *const *models;
     const char *const *surfaces;    /* empty: all */
     const char *const *drop_params; /* fields that need not be carried to another API */

@@ -477,6 +477,12 @@ static void resume_sending(struct fetch *fetch)
     go_on(fetch);
 }
 
+bool fetch_is_streamed(const struct fetch *fetch)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    return fetch->is_streamed;
+}
+
 int fetch_await_write(struct fetch *fetch, bool *ret_wants, struct sg_error *err)
 {
     CHECK_MAGIC(fetch, FETCH_MAGIC);

@@ -89,6 +89,7 @@ int fetch_start(const struct fetch_request *, struct arena *, struct fetch **ret
 /* Of a streamed body. Waits until the server takes more: until it is connected, and what was written before is on its way. *ret_wants
  * is false where all of a body with a length was written, and where the server will take no more, since it has refused the
  * request or the transfer has ended: fetch_head() tells. To be called until then, or until fetch_write_end(). */
+bool fetch_is_streamed(const struct fetch *);
 int fetch_await_write(struct fetch *, bool *ret_wants, struct sg_error *err);
 /* The next bytes, copied, and no more than the length says; once for each fetch_await_write() that wants some. */
 void fetch_write(struct fetch *, struct str data);
