@@ -115,7 +115,9 @@ struct interceptor { /* one entry of `interceptors:` that is enabled, in YAML or
 
 struct config {
     const char *file;
+    const char *listen; /* the command line's, instead of the file's; NULL: none was given */
     const struct conf_node *root; /* what the start read: later changes are told apart from it */
+    int64_t read_unix_ms;         /* when the start did */
     struct server_config server;
     struct auth_config auth;
     struct settings *settings; /* that the start reads; a reference */
@@ -167,7 +169,8 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 5 };
+enum { CONFIG_PLUGIN_SECTIONS = 5, CONFIG_OWN_SECTIONS = 6 };
+extern const struct config_section config_own_sections[CONFIG_OWN_SECTIONS]; /* no lists */
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */

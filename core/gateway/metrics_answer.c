@@ -29,7 +29,8 @@ static enum metric_route route_of(const struct route *route)
                                                [ROUTE_READY] = METRIC_ROUTE_HEALTH,
                                                [ROUTE_ADMIN_SESSIONS] = METRIC_ROUTE_ADMIN,
                                                [ROUTE_ADMIN_SESSION] = METRIC_ROUTE_ADMIN,
-                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN};
+                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_CONFIG] = METRIC_ROUTE_ADMIN};
     static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
     for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {

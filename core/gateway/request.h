@@ -31,7 +31,8 @@ enum route_kind {
     ROUTE_READY,
     ROUTE_ADMIN_SESSIONS, /* at the admin address alone, as what follows */
     ROUTE_ADMIN_SESSION,
-    ROUTE_ADMIN_PROFILE
+    ROUTE_ADMIN_PROFILE,
+    ROUTE_ADMIN_CONFIG
 };
 
 struct route {
@@ -353,9 +354,10 @@ int metrics_answer(struct request *, struct sg_error *err);
 /* The resident memory of the process; 0: not known. */
 uint64_t process_resident_bytes(void);
 
-/* admin.c and admin_profile.c: what is at the admin address alone. */
+/* admin.c, admin_profile.c and admin_config.c: what is at the admin address alone. */
 int admin_answer(struct request *, struct sg_error *err);
 int admin_profile_answer(struct request *, struct sg_error *err);
+int admin_config_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */

@@ -121,7 +121,8 @@ static bool find_admin(struct request *r, struct str whole)
                {"/health/ready", ROUTE_READY},
                {"/metrics", ROUTE_METRICS},
                {"/admin/sessions", ROUTE_ADMIN_SESSIONS},
-               {"/admin/profile", ROUTE_ADMIN_PROFILE}};
+               {"/admin/profile", ROUTE_ADMIN_PROFILE},
+               {"/admin/config", ROUTE_ADMIN_CONFIG}};
     static const struct str session = STR("/admin/sessions/");
     r->route.allow = "GET";
     for (size_t i = 0; i < COUNT_OF(own); i++) {

@@ -9,7 +9,7 @@ import socket
 import threading
 
 from client import Wire, chat, exchange, get, post, request
-from harness import E2E, main, poll, run, to_yaml
+from harness import E2E, PATIENCE, main, poll, run, to_yaml
 from upstream import Bytes, Status, Stream, Upstream, answer
 
 ANN, BOB = "sk-ann-of-the-upstream", "sk-bob-of-the-upstream"
@@ -23,6 +23,7 @@ class Raw:
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(PATIENCE)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.socks = []
@@ -30,7 +31,7 @@ class Raw:
     def accept(self):
         """The connection, and what follows the head on it."""
         sock, _ = self.listener.accept()
-        sock.settimeout(60)
+        sock.settimeout(PATIENCE)
         self.socks.append(sock)
         reader = sock.makefile("rb")
         head = []
