@@ -13,7 +13,7 @@
 
 /* ---- what libcurl hands over ---- */
 
-static void wake(struct fetch *fetch)
+void fetch_wake(struct fetch *fetch)
 {
     if (fetch->waiter != NULL) {
         fiber_wake(fetch->waiter);
@@ -106,7 +106,7 @@ static size_t end_head(struct fetch *fetch)
             CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK);
         }
         trace_say(TRACE_HTTP, "fetch_head", fetch, (struct str){0}, status);
-        wake(fetch);
+        fetch_wake(fetch);
     }
     return 1;
 }
@@ -148,7 +148,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
     if (!buf_append(&fetch->in, data, len)) {
         return give_up(fetch, SG_E_LIMIT, "sent a body for which there is no memory");
     }
-    wake(fetch);
+    fetch_wake(fetch);
     return len;
 }
 
@@ -160,7 +160,7 @@ void fetch_finished(struct fetch *fetch, CURLcode result)
     fetch->result = result;
     fetch->is_done = true;
     trace_say(TRACE_HTTP, "fetch_end", fetch, str_of(curl_easy_strerror(result)), sent);
-    wake(fetch);
+    fetch_wake(fetch);
 }
 
 /* ---- what went wrong ---- */

@@ -181,6 +181,8 @@ struct fetch {
     int64_t silence_deadline; /* of what is waited for now; 0: nothing is */
 };
 
+/* Something has come of it, or it takes more: whoever waits looks. */
+void fetch_wake(struct fetch *);
 /* Called by multi.c when libcurl has ended the transfer, which is out of its multi then. Must not wait. */
 void fetch_finished(struct fetch *, CURLcode result);
 

@@ -141,9 +141,7 @@ static size_t read_written(char *out, size_t size, size_t count, void *context)
     size_t room = size * count, left = fetch->up.len - fetch->up_taken;
     if (left == 0 && !fetch->up_ended) {
         fetch->up_paused = true;
-        if (fetch->waiter != NULL) {
-            fiber_wake(fetch->waiter);
-        }
+        fetch_wake(fetch);
         return CURL_READFUNC_PAUSE;
     }
     size_t len = left < room ? left : room;
