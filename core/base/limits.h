@@ -5,14 +5,15 @@
 #define KIB ((size_t)1024)
 #define MIB ((size_t)1024 * 1024)
 
-#define LIMIT_BODY_BYTES (32 * MIB)     /* a client's request body; a JSON answer of an upstream */
-#define LIMIT_HEADER_BYTES (32 * KIB)   /* request line and headers together */
-#define LIMIT_HEADER_COUNT 128          /* fields */
-#define LIMIT_JSON_DEPTH 128            /* nested arrays and objects */
-#define LIMIT_JSON_MEMBERS 4096         /* members of an object whose members we note */
-#define LIMIT_STREAM_BYTES (256 * KIB)  /* held for one stream in either direction */
-#define LIMIT_SSE_EVENT_BYTES (8 * MIB) /* one event of an upstream's stream */
-#define LIMIT_TURN_BYTES (256 * MIB)    /* such a stream of one turn, with all that says nothing */
+#define LIMIT_BODY_BYTES (32 * MIB) /* a client's request body; a JSON answer of an upstream */
+#define LIMIT_RELAYED_BODY_BYTES (1024 * MIB) /* one that goes up as it comes (relay_paths) */
+#define LIMIT_HEADER_BYTES (32 * KIB)         /* request line and headers together */
+#define LIMIT_HEADER_COUNT 128                /* fields */
+#define LIMIT_JSON_DEPTH 128                  /* nested arrays and objects */
+#define LIMIT_JSON_MEMBERS 4096               /* members of an object whose members we note */
+#define LIMIT_STREAM_BYTES (256 * KIB)        /* held for one stream in either direction */
+#define LIMIT_SSE_EVENT_BYTES (8 * MIB)       /* one event of an upstream's stream */
+#define LIMIT_TURN_BYTES (256 * MIB) /* such a stream of one turn, with all that says nothing */
 #define LIMIT_TOOL_OUTPUT_BYTES (10 * MIB) /* read from one run */
 #define LIMIT_TOOL_SHOWN_BYTES (16 * KIB)  /* of it shown to the model */
 #define LIMIT_SESSION_ID_BYTES 256         /* a session id */

@@ -94,6 +94,13 @@ size_t conf_fill_one(const struct sg_option *option, const struct conf_node *val
 int conf_value(const struct sg_option *option, const char *text, void *ret, struct arena *,
                struct sg_error *err);
 
+/* Writes an option as a member of a JSON object (with the comma before it): as it is given, NULL or absent: its default; durations and
+ * sizes as they are written. For who operates the gateway: SG_SECRET values are "***" (of a map its names stay), of URLs user,
+ * password and query are, and values of the environment are shown as the ${NAME} that is written. Overflow shows in the buffer. */
+void conf_show(const struct sg_option *option, const struct conf_node *value, struct buf *out);
+/* All options of a table (NULL: none) in a map; deprecated ones only where they are given. */
+void conf_show_all(const struct sg_option *table, const struct conf_node *map, struct buf *out);
+
 /* "30s" → 30000; "64KiB" → 65536. False if not one. Durations: ms s m h d; sizes: B KiB MiB GiB TiB, whole numbers. */
 bool conf_duration(const char *text, int64_t *ret_ms);
 bool conf_size(const char *text, uint64_t *ret_bytes);

@@ -184,7 +184,7 @@ static void put_request(const struct request *r, int64_t us, struct buf *out)
     put_tokens(out, "reasoning_tokens", tokens.reasoning_tokens);
     put_seconds(out, "container_seconds", r->container_us);
     put_seconds(out, "duration_seconds", us);
-    put_count(out, "request_bytes", (int64_t)r->body_storage[0].len);
+    put_count(out, "request_bytes", (int64_t)request_body_bytes(r));
     put_count(out, "answer_bytes", (int64_t)http_answer_bytes(r->exchange));
     (void)buf_putc(out, '}');
 }
@@ -193,7 +193,7 @@ static void put_request(const struct request *r, int64_t us, struct buf *out)
 static void sum_up(const struct request *r)
 {
     int status = http_answer_status(r->exchange);
-    if (r->upstream == NULL || status < 200 || status > 299) {
+    if (r->upstream == NULL || r->model.len == 0 || status < 200 || status > 299) {
         return;
     }
     bool is_own = r->gateway->config->auth.mode == AUTH_PASSTHROUGH; /* as many as there are keys */

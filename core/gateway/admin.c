@@ -166,6 +166,9 @@ int admin_answer(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_ADMIN_PROFILE) {
         return admin_profile_answer(r, err);
     }
+    if (r->route.kind == ROUTE_ADMIN_CONFIG) {
+        return admin_config_answer(r, err);
+    }
     if (r->route.kind == ROUTE_ADMIN_SESSION) {
         return end_one(r, err);
     }

@@ -274,7 +274,9 @@ int authenticate(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS && r->gateway->config->server.metrics_open) {
         return 0; /* whoever reaches the address */
     }
-    r->settings = settings_take(&r->gateway->settings);
+    if (r->settings == NULL) { /* else the route is of these */
+        r->settings = settings_take(&r->gateway->settings);
+    }
     switch (r->gateway->config->auth.mode) {
     case AUTH_KEYS:
         return check_key(r, err);

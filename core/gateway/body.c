@@ -38,14 +38,21 @@ static bool is_utf8(struct str content_type)
             str_eq_nocase(charset, STR("utf8")) || str_eq_nocase(charset, STR("us-ascii")));
 }
 
+int body_check_type(const struct request *r, struct sg_error *err)
+{
+    return http_head_count(http_request_head(r->exchange), "content-type") > 1
+               ? error_set(err, SG_E_INVALID, "Content-Type is given twice.")
+               : 0;
+}
+
 /* What kind of body may stand here? */
 static int check_types(struct request *r, struct sg_error *err)
 {
     const struct http_head *head = http_request_head(r->exchange);
     struct str type = media_type(head), coding = http_head_get(head, "content-encoding");
     r->is_json = is_json_type(type);
-    if (http_head_count(head, "content-type") > 1) {
-        return error_set(err, SG_E_INVALID, "Content-Type is given twice.");
+    if (body_check_type(r, err) != 0) {
+        return err->code;
     }
     bool must_be_json = r->route.surface_name != NULL;
     if (must_be_json && !r->is_json) {

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is read again, and takes effect. */
-static bool is_reread(const char *name)
+bool change_is_reread(const char *name)
 {
     return strcmp(name, "auth.keys") == 0 || strcmp(name, "auth.keys_file") == 0 ||
            strcmp(name, "upstreams") == 0 || strcmp(name, "models") == 0 ||
@@ -42,7 +41,7 @@ static void compare_maps(const char *name, const struct conf_node *before,
         const char *key = now->keys[i]->text;
         const struct conf_node *old = conf_get(before, key);
         name_within(name, key, inner);
-        if (is_reread(inner) || (conf_is_absent(old) && conf_is_absent(now->items[i]))) {
+        if (change_is_reread(inner) || (conf_is_absent(old) && conf_is_absent(now->items[i]))) {
             continue;
         }
         if (old == NULL) {
@@ -53,7 +52,7 @@ static void compare_maps(const char *name, const struct conf_node *before,
     }
     for (size_t i = 0; i < before->count; i++) {
         name_within(name, before->keys[i]->text, inner);
-        if (!is_reread(inner) && !conf_is_absent(before->items[i]) &&
+        if (!change_is_reread(inner) && !conf_is_absent(before->items[i]) &&
             conf_get(now, before->keys[i]->text) == NULL) {
             changes_note(changes, inner, now);
         }

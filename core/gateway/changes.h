@@ -16,6 +16,9 @@ struct changes { /* all zero: none */
     size_t count;
 };
 
+/* Is what stands at this name read again, and takes effect? */
+bool change_is_reread(const char *name);
+
 /* Of two files. What is read again (settings.h) is left out. */
 void changes_find(const struct conf_node *before, const struct conf_node *now, struct changes *);
 

@@ -59,9 +59,11 @@ void client_is_at(struct request *r, const struct upstream *upstream)
     }
 }
 
+/* What a path of `relay_paths` answers may be for everybody. */
 void client_note(struct request *r, int status)
 {
-    if (is_passthrough(r) && status >= 200 && status <= 299) {
+    bool is_proof = r->route.kind != ROUTE_RELAY_PATH;
+    if (is_passthrough(r) && is_proof && status >= 200 && status <= 299) {
         int64_t now_ms = clock_ms();
         passthrough_accept(r->gateway->passthrough, r->identity, now_ms);
         passthrough_accept(r->gateway->passthrough, identity_at(r, (struct str){0}), now_ms);

@@ -3,6 +3,7 @@
 #include "gateway/config.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "gateway/changes.h"
 #include "http/admission.h"
@@ -308,6 +309,12 @@ static void read_server(struct config *config, const struct conf_node *root, con
     }
 }
 
+static void settings_note_file(struct settings *settings, const struct conf_node *root)
+{
+    settings->root = root;
+    settings->read_unix_ms = clock_unix_ms();
+}
+
 struct config *config_read(const char *path, const char *listen, bool serves,
                            struct conf_problems *problems)
 {
@@ -316,10 +323,13 @@ struct config *config_read(const char *path, const char *listen, bool serves,
     config->arena = arena;
     config->file = path;
     config->serves = serves;
+    config->listen = listen;
     config->settings = settings_new();
     struct conf_node *root = conf_parse_file(path, arena, problems);
     if (root != NULL) {
         config->root = root;
+        settings_note_file(config->settings, root);
+        config->read_unix_ms = config->settings->read_unix_ms;
         check_sections(root, problems);
         auth_read(path, root, &config->auth, config->settings, problems);
         read_server(config, root, listen, problems); /* what it may be depends on auth */
@@ -357,6 +367,7 @@ struct settings *config_read_settings(const struct config *config, struct conf_p
     struct auth_config auth = {0};
     struct conf_node *root = conf_parse_file(config->file, settings->arena, problems);
     if (root != NULL) {
+        settings_note_file(settings, root);
         check_sections(root, problems);
         changes_find(config->root, root, changes);
         auth_read(config->file, root, &auth, settings, problems);
@@ -398,7 +409,7 @@ void config_free(struct config *config)
 
 /* ---- describing ---- */
 
-static const struct config_section own_sections[] = {
+const struct config_section config_own_sections[] = {
     {"server", "Where the gateway serves, and its limits as a whole.", server_options, NULL},
     {"server.tls",
      "A certificate: then all TCP addresses speak HTTPS and nothing else. SIGHUP reads it again.",
@@ -408,6 +419,7 @@ static const struct config_section own_sections[] = {
     {"loop", "What one request with tools of ours may use.", loop_options, NULL},
     {"accounting", "What requests used, for whoever settles accounts.", accounting_options, NULL},
 };
+_Static_assert(COUNT_OF(config_own_sections) == CONFIG_OWN_SECTIONS, "the header says how many");
 
 static void put_section(const struct config_section *section, const char *before, struct buf *out)
 {
@@ -419,8 +431,8 @@ static void put_section(const struct config_section *section, const char *before
 
 void config_describe(struct buf *out)
 {
-    for (size_t i = 0; i < COUNT_OF(own_sections); i++) {
-        put_section(&own_sections[i], i == 0 ? "" : "\n", out);
+    for (size_t i = 0; i < CONFIG_OWN_SECTIONS; i++) {
+        put_section(&config_own_sections[i], i == 0 ? "" : "\n", out);
     }
     for (size_t i = 0; i < CONFIG_PLUGIN_SECTIONS; i++) {
         put_section(&config_plugin_sections[i], "\n", out);

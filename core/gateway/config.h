@@ -67,9 +67,10 @@ enum other_tools { OTHER_TOOLS_PASS, OTHER_TOOLS_DROP, OTHER_TOOLS_REJECT };
 
 struct upstream { /* one entry of `upstreams:`, of settings */
     const char *name;
-    const char *base_url; /* NULL for a plugin's; without a slash at its end */
-    const char *api_key;  /* secret; NULL: none is sent */
-    bool passthrough;     /* the client's own key is sent, in that mode */
+    const char *base_url;           /* NULL for a plugin's; without a slash at its end */
+    const char *api_key;            /* secret; NULL: none is sent */
+    bool passthrough;               /* the client's own key is sent, in that mode */
+    const char *const *relay_paths; /* patterns (path_pattern.h) of what is relayed as it is */
     const char *const *models;
     const char *const *surfaces;    /* empty: all */
     const char *const *drop_params; /* fields that need not be carried to another API */
@@ -114,8 +115,10 @@ struct interceptor { /* one entry of `interceptors:` that is enabled, in YAML or
 
 struct config {
     const char *file;
+    const char *listen; /* the command line's, instead of the file's; NULL: none was given */
     const struct conf_node *root; /* what the start read: later changes are told apart from it */
     bool serves;                  /* it is read to be served by, or to be checked for that */
+    int64_t read_unix_ms;         /* when the start did */
     struct server_config server;
     struct auth_config auth;
     struct settings *settings; /* that the start reads; a reference */
@@ -169,7 +172,8 @@ struct config_section { /* one that the file may have */
     const char
         *more; /* keys that are read by hand, in the form of options_describe(); NULL: none */
 };
-enum { CONFIG_PLUGIN_SECTIONS = 5 };
+enum { CONFIG_PLUGIN_SECTIONS = 5, CONFIG_OWN_SECTIONS = 6 };
+extern const struct config_section config_own_sections[CONFIG_OWN_SECTIONS]; /* no lists */
 extern const struct config_section config_plugin_sections[CONFIG_PLUGIN_SECTIONS];
 
 /* config_auth.c: who may use it. Fills `settings` with the keys. */

@@ -148,6 +148,7 @@ void auth_read(const char *file, const struct conf_node *root, struct auth_confi
     if (text.keys_file != NULL) {
         keys_file_read(config_path(file, text.keys_file, settings->arena), settings->arena,
                        &lists[1], problems);
+        settings->keys_file = lists[1].node;
     }
     size_t count = lists[0].entries.count + lists[1].entries.count;
     settings->keys.keys = arena_get(settings->arena, (count + 1) * sizeof(struct auth_key));

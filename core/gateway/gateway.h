@@ -30,7 +30,8 @@ struct gateway {
     atomic_bool is_draining;
     atomic_bool
         admin_by_key; /* a key for the admin address was in force: without one it is closed */
-    struct metrics *metrics; /* NULL: nothing is counted */
+    atomic_llong reload_failed_unix_ms; /* since the settings in force were read; 0: none has */
+    struct metrics *metrics;            /* NULL: nothing is counted */
     struct accounting accounting;
     struct listen listen; /* where it serves */
 };

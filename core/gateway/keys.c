@@ -23,6 +23,7 @@ const struct sg_option auth_key_options[] = {
      .help = "The identity that the key gives; two keys of one name are one identity."},
     {.name = "sha256",
      .type = SG_STRING,
+     .flags = SG_SECRET,
      SG_FIELD(struct auth_key_text, sha256),
      .help = "The key's SHA-256 in hexadecimal."},
     {.name = "key",

@@ -16,6 +16,7 @@ static enum metric_route route_of(const struct route *route)
     static const enum metric_route routes[] = {[ROUTE_NONE] = METRIC_ROUTE_NONE,
                                                [ROUTE_SURFACE] = METRIC_ROUTE_RELAY,
                                                [ROUTE_RELAY] = METRIC_ROUTE_RELAY,
+                                               [ROUTE_RELAY_PATH] = METRIC_ROUTE_RELAY,
                                                [ROUTE_MODELS] = METRIC_ROUTE_MODELS,
                                                [ROUTE_MODEL] = METRIC_ROUTE_MODELS,
                                                [ROUTE_SESSIONS] = METRIC_ROUTE_SESSIONS,
@@ -28,7 +29,8 @@ static enum metric_route route_of(const struct route *route)
                                                [ROUTE_READY] = METRIC_ROUTE_HEALTH,
                                                [ROUTE_ADMIN_SESSIONS] = METRIC_ROUTE_ADMIN,
                                                [ROUTE_ADMIN_SESSION] = METRIC_ROUTE_ADMIN,
-                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN};
+                                               [ROUTE_ADMIN_PROFILE] = METRIC_ROUTE_ADMIN,
+                                               [ROUTE_ADMIN_CONFIG] = METRIC_ROUTE_ADMIN};
     static const char *const spoken[] = {"chat", "responses", "messages"};
     CHECK((size_t)route->kind < COUNT_OF(routes));
     for (size_t i = 0; route->surface_name != NULL && i < COUNT_OF(spoken); i++) {
@@ -45,7 +47,7 @@ void request_count(const struct request *r, int64_t us)
                                    .status = http_answer_status(r->exchange),
                                    .is_client_gone = r->failure.code == SG_E_CANCELLED,
                                    .us = us,
-                                   .bytes_in = r->body_storage[0].len,
+                                   .bytes_in = request_body_bytes(r),
                                    .bytes_out = http_answer_bytes(r->exchange)};
     metrics_request(r->gateway->metrics, &ended);
 }

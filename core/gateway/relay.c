@@ -158,12 +158,21 @@ static int relay_body(struct request *r, struct upstream_call *call, struct sg_e
     return rc;
 }
 
+static int relay_begin(struct request *r, struct upstream_call *call, struct sg_error *err)
+{
+    if (r->route.kind != ROUTE_RELAY_PATH) {
+        return upstream_call_begin(r, r->body.raw, false, call, err);
+    }
+    int rc = upstream_call_begin_streamed(r, call, err);
+    return rc == 0 ? upstream_call_pump(call, err) : rc;
+}
+
 /* Up to the head of the answer. A request of which nothing was sent yet is tried again, as an intercepted turn is; what
  * an upstream answers, "later" included, is the client's to act upon. */
 static int relay_call(struct request *r, struct upstream_call *call, struct sg_error *err)
 {
     for (r->tries = 1;;) {
-        int rc = upstream_call_begin(r, r->body.raw, false, call, err);
+        int rc = relay_begin(r, call, err);
         if (rc == 0) {
             rc = upstream_call_head(call, err);
         }
@@ -171,7 +180,8 @@ static int relay_call(struct request *r, struct upstream_call *call, struct sg_e
                     : fallback_begin(call, err)) {
             return rc;
         }
-        int64_t delay_ms = rc != 0 && call->is_unsent ? retry_delay(call, err) : -1;
+        bool may_repeat = call->is_unsent && r->streamed_bytes == 0;
+        int64_t delay_ms = rc != 0 && may_repeat ? retry_delay(call, err) : -1;
         if (delay_ms < 0 || ++r->tries > r->upstream->tries_max) {
             return rc;
         }

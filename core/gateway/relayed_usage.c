@@ -15,10 +15,11 @@ void relayed_usage_begin(struct relayed_usage *usage, const struct upstream_call
     const char *surface = r->route.surface_name;
     bool is_messages = surface != NULL && strcmp(surface, "messages") == 0;
     bool is_responses = surface != NULL && strcmp(surface, "responses") == 0;
-    *usage = (struct relayed_usage){.is_on = call->status < 300,
-                                    .names = is_messages    ? &usage_names_messages
-                                             : is_responses ? &usage_names_responses
-                                                            : &usage_names_chat};
+    *usage =
+        (struct relayed_usage){.is_on = call->status < 300 && r->route.kind != ROUTE_RELAY_PATH,
+                               .names = is_messages    ? &usage_names_messages
+                                        : is_responses ? &usage_names_responses
+                                                       : &usage_names_chat};
     if (usage->is_on) {
         bool keeps_head = is_messages && call->is_stream;
         usage->head = keeps_head ? arena_get(r->arena, RELAYED_HEAD_BYTES) : NULL;

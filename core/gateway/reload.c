@@ -3,6 +3,7 @@
 #include "gateway/gateway.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "gateway/changes.h"
 #include "gateway/named_model.h"
@@ -237,11 +238,14 @@ void gateway_reload(struct gateway *gateway)
         conf_problem(&reload.problems, NULL, "%s", err.message);
     }
     if (reload.problems.count > 0) {
+        atomic_store(&gateway->reload_failed_unix_ms, clock_unix_ms());
         problems_log(&reload.problems);
     } else {
         changes_log(gateway->config, &reload.changes);
     }
     if (reload.settings != NULL) {
+        atomic_store(&gateway->reload_failed_unix_ms, 0);
+        reload.settings->pending = reload.changes;
         struct settings *before = settings_take(&gateway->settings);
         struct settings *now = settings_ref(reload.settings);
         if (keys_open_admin(&now->keys)) { /* before it can be asked for */

@@ -196,6 +196,9 @@ static int request_serve(struct request *r, struct sg_error *err)
     if (r->route.kind == ROUTE_METRICS) {
         return metrics_answer(r, err);
     }
+    if (r->route.kind == ROUTE_RELAY_PATH) {
+        return relay_path_serve(r, err);
+    }
     if (r->route.kind >= ROUTE_ADMIN_SESSIONS) {
         return admin_answer(r, err);
     }
@@ -232,7 +235,9 @@ static void request_log(struct request *r, int64_t us)
         identity_log(&line, r->identity);
     }
     if (r->upstream != NULL) {
-        log_str(&line, "model", r->model);
+        if (r->model.len > 0) { /* a path of `relay_paths` names none */
+            log_str(&line, "model", r->model);
+        }
         log_text(&line, "upstream", r->upstream->name);
         log_text(&line, "upstream_model", r->asked_model);
     }

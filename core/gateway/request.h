@@ -15,9 +15,10 @@
 #include "session/registry.h"
 
 enum route_kind {
-    ROUTE_NONE,    /* 404 */
-    ROUTE_SURFACE, /* an API form that interceptors may take part in */
-    ROUTE_RELAY,   /* routed by the body's model and passed on */
+    ROUTE_NONE,       /* 404 */
+    ROUTE_SURFACE,    /* an API form that interceptors may take part in */
+    ROUTE_RELAY,      /* routed by the body's model and passed on */
+    ROUTE_RELAY_PATH, /* one of `relay_paths`: passed on as it is, with every method */
     ROUTE_MODELS,
     ROUTE_MODEL, /* one of them */
     ROUTE_SESSIONS,
@@ -30,7 +31,8 @@ enum route_kind {
     ROUTE_READY,
     ROUTE_ADMIN_SESSIONS, /* at the admin address alone, as what follows */
     ROUTE_ADMIN_SESSION,
-    ROUTE_ADMIN_PROFILE
+    ROUTE_ADMIN_PROFILE,
+    ROUTE_ADMIN_CONFIG
 };
 
 struct route {
@@ -41,7 +43,8 @@ struct route {
     const struct surface *counted; /* whose requests' tokens are counted here; NULL: none */
     bool counts_here;              /* … also where nothing has to be translated */
     const char *path;              /* towards the upstream: without /v1, in the arena */
-    const char *object_id;         /* of a response; in the arena */
+    const struct upstream *relayed_to; /* of a path of `relay_paths`; of the request's settings */
+    const char *object_id;             /* of a response; in the arena */
 };
 
 /* A key's limits, or a user's, and what was used of them (limits.c). */
@@ -80,7 +83,7 @@ struct request {
     int64_t deadline, tools_deadline; /* no tool is started after the second */
 
     struct route route;
-    struct settings *settings;  /* a reference, from its authentication on */
+    struct settings *settings;  /* a reference, from its authentication on at the latest */
     const struct auth_key *key; /* of the settings; NULL: none was needed */
     struct str identity;        /* the name of the key entry, with the user that it speaks for */
     struct str client_key;      /* in mode passthrough: to be sent up; a secret */
@@ -104,6 +107,7 @@ struct request {
     const struct surface
         *spoken; /* in which it is asked, where that is not the client's; or NULL */
     struct str session_id;
+    uint64_t streamed_bytes; /* of a body that went up as it came */
 
     /* The tools that interceptors offer to this request, and what answers each. */
     struct surface_offer *offers;
@@ -150,6 +154,12 @@ struct request {
 
 #define REQUEST_MAGIC 0x52455153u
 
+/* Of its body, as received. */
+static inline uint64_t request_body_bytes(const struct request *r)
+{
+    return r->body_storage[0].len + r->streamed_bytes;
+}
+
 /* From then on a failure must not make the client repeat the request. On its loop, and at any time: a run counts from its
  * beginning. */
 static inline bool request_has_run(const struct request *r)
@@ -169,6 +179,8 @@ void request_handle(void *gateway, struct http_exchange *);
 int route_find(struct request *, struct sg_error *err);
 int route_upstream(struct request *, struct sg_error *err);
 const char *route_methods(struct request *); /* "GET, DELETE": what the path takes */
+/* The path of the gateway's own, without /v1, with which a pattern (path_pattern.h) has one in common; NULL: there is none. */
+const char *route_own_path(const char *pattern);
 bool upstream_speaks(const struct upstream *, const char *surface_name);
 bool upstream_serves(const struct upstream *, struct str model);
 /* Can it be asked what the client asks at this path, in the client's API or in another (*ret_spoken, else NULL)? */
@@ -183,6 +195,13 @@ void candidate_first(struct request *); /* … is the request's upstream from no
 /* Behind a failure (err): is there another one that shall be tried? Then it is the request's upstream, all else is as it was
  * behind candidate_first(), and the failure is told and forgotten. */
 bool candidate_next(struct request *, struct sg_error *err);
+
+/* relay_paths.c */
+/* Is it one of `relay_paths`? Then it is the request's route. `path` is decoded and without /v1. */
+int relay_path_find(struct request *, struct str path, bool *ret_found, struct sg_error *err);
+int relay_path_serve(struct request *, struct sg_error *err);
+extern const char relay_path_methods[]; /* "GET, HEAD, …": those that are passed on */
+bool relay_path_takes(struct str method);
 
 /* auth.c */
 int authenticate(struct request *, struct sg_error *err);
@@ -227,6 +246,8 @@ int tools_permit(struct request *, struct sg_error *err);
 
 /* body.c */
 int body_receive(struct request *, struct sg_error *err);
+/* One type alone may be told: nobody guesses which is meant. */
+int body_check_type(const struct request *, struct sg_error *err);
 int body_replace(struct request *, struct buf *text_take, struct sg_error *err);
 /* What it was at `beginning`: what replaced it goes. */
 void body_restore(struct request *, const struct json_text *beginning);
@@ -307,7 +328,7 @@ bool past_told_in_vain(const struct request *);
 /* Before the lease goes: something has run. */
 void past_leave(const struct request *);
 
-/* relay.c and loop.c: the two ways on */
+/* relay.c and loop.c: the two ways on. The first passes on what the route says: the body as it stands, or as it comes. */
 int relay_serve(struct request *, struct sg_error *err);
 int loop_serve(struct request *, struct sg_error *err);
 /* count.c: what would go up first is relayed to where its tokens are counted */
@@ -341,9 +362,10 @@ int metrics_answer(struct request *, struct sg_error *err);
 /* The resident memory of the process; 0: not known. */
 uint64_t process_resident_bytes(void);
 
-/* admin.c and admin_profile.c: what is at the admin address alone. */
+/* admin.c, admin_profile.c and admin_config.c: what is at the admin address alone. */
 int admin_answer(struct request *, struct sg_error *err);
 int admin_profile_answer(struct request *, struct sg_error *err);
+int admin_config_answer(struct request *, struct sg_error *err);
 void request_count(const struct request *, int64_t us);
 
 /* answer.c */

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "gateway/named_model.h"
+#include "gateway/path_pattern.h"
 #include "translate/translate.h"
 
 #include <stdio.h>
@@ -120,7 +121,8 @@ static bool find_admin(struct request *r, struct str whole)
                {"/health/ready", ROUTE_READY},
                {"/metrics", ROUTE_METRICS},
                {"/admin/sessions", ROUTE_ADMIN_SESSIONS},
-               {"/admin/profile", ROUTE_ADMIN_PROFILE}};
+               {"/admin/profile", ROUTE_ADMIN_PROFILE},
+               {"/admin/config", ROUTE_ADMIN_CONFIG}};
     static const struct str session = STR("/admin/sessions/");
     r->route.allow = "GET";
     for (size_t i = 0; i < COUNT_OF(own); i++) {
@@ -137,13 +139,50 @@ static bool find_admin(struct request *r, struct str whole)
     return r->route.kind != ROUTE_NONE;
 }
 
-static bool find_any(struct request *r, struct str path, struct str whole)
+/* Patterns of what find_own() and surface_of_path() know, with what may be at the admin address alone: nothing else shall be at it. */
+static const char *const own_paths[] = {
+    "/chat/completions", "/responses", "/responses/*", "/messages", "/models",
+    "/models/*",         "/sessions",  "/sessions/*",  "/health",   "/health/*",
+    "/metrics",          "/metrics/*", "/admin",       "/admin/*"};
+
+const char *route_own_path(const char *pattern)
+{
+    for (size_t i = 0; i < COUNT_OF(own_paths); i++) {
+        if (path_patterns_meet(pattern, own_paths[i])) {
+            return own_paths[i];
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(relayed); i++) {
+        if (path_patterns_meet(pattern, relayed[i].path)) {
+            return relayed[i].path;
+        }
+    }
+    return NULL;
+}
+
+static int find_any(struct request *r, struct str path, struct str whole, bool *ret_found,
+                    struct sg_error *err)
 {
     if (http_request_listener(r->exchange) == HTTP_USE_ADMIN) {
-        return find_admin(r, whole);
+        *ret_found = find_admin(r, whole);
+        return 0;
     }
     r->route.surface = surface_of_path(whole);
-    return find_own(r, path, whole) || find_relayed(r, path);
+    *ret_found = find_own(r, path, whole) || find_relayed(r, path);
+    return *ret_found ? 0 : relay_path_find(r, path, ret_found, err);
+}
+
+/* May the path be asked so? */
+static bool takes_method(const struct request *r, struct str method)
+{
+    const struct route *route = &r->route;
+    if (route->kind == ROUTE_RELAY_PATH) {
+        return relay_path_takes(method);
+    }
+    return str_is(method, route->allow) ||
+           (route->allow_too != NULL && str_is(method, route->allow_too)) ||
+           (str_is(method, "HEAD") && strcmp(route->allow, "GET") == 0) ||
+           (str_is(method, "OPTIONS") && r->gateway->config->auth.mode == AUTH_NONE);
 }
 
 int route_find(struct request *r, struct sg_error *err)
@@ -157,19 +196,19 @@ int route_find(struct request *r, struct sg_error *err)
     }
     struct str whole = {decoded, len}, path = without_version(whole);
     r->route.path = path.data;
-    if (!find_any(r, path, whole)) {
+    bool is_found = false;
+    rc = find_any(r, path, whole, &is_found, err);
+    if (rc == 0 && !is_found) {
         rc = error_set(err, SG_E_NOT_FOUND, "There is nothing at this path on this gateway.");
         snprintf(err->reason, sizeof err->reason, "unknown_path");
+    }
+    if (rc != 0) {
         return rc;
     }
     if (r->route.surface != NULL) {
         r->route.kind = ROUTE_SURFACE;
     }
-    bool allowed = str_is(head->method, r->route.allow) ||
-                   (r->route.allow_too != NULL && str_is(head->method, r->route.allow_too)) ||
-                   (str_is(head->method, "HEAD") && strcmp(r->route.allow, "GET") == 0) ||
-                   (str_is(head->method, "OPTIONS") && r->gateway->config->auth.mode == AUTH_NONE);
-    if (!allowed) {
+    if (!takes_method(r, head->method)) {
         error_set(err, SG_E_INVALID, "This path takes %s, not '%.*s'.", route_methods(r),
                   (int)(head->method.len < 20 ? head->method.len : 20), head->method.data);
         err->status = 405;
@@ -181,7 +220,8 @@ int route_find(struct request *r, struct sg_error *err)
 const char *route_methods(struct request *r)
 {
     const struct route *route = &r->route;
-    return route->allow_too == NULL
+    return route->kind == ROUTE_RELAY_PATH ? relay_path_methods
+           : route->allow_too == NULL
                ? route->allow
                : arena_printf(r->arena, "%s, %s", route->allow, route->allow_too);
 }

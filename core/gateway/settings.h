@@ -4,6 +4,7 @@
 #define SANDGATE_GATEWAY_SETTINGS_H
 
 #include "base/lock.h"
+#include "gateway/changes.h"
 #include "gateway/keys.h"
 
 #include <stdatomic.h>
@@ -17,7 +18,10 @@ struct upstream_states;
 struct settings {
     uint32_t magic;
     atomic_uint refs;
-    struct arena *arena; /* all that it points to */
+    struct arena *arena;                      /* all that it points to */
+    int64_t read_unix_ms;                     /* when its files were */
+    const struct conf_node *root, *keys_file; /* what they hold; NULL: there is no keys_file */
+    struct changes pending;                   /* of the file, without effect until a restart */
     struct key_set keys;
     struct upstream *upstreams; /* in the order of the file */
     size_t upstreams_count;

@@ -38,6 +38,7 @@ struct instance *setup_instance(struct setup *s, const struct conf_node *entry,
                                   .sizes = file->set->sizes,
                                   .sizes_count = file->set->sizes_count,
                                   .config = config,
+                                  .entry = entry,
                                   .libexec_dir = file->libexec_dir};
     loader_bind_host(file, host_table());
     s->making->instances[s->making->instances_count++] = instance;

@@ -51,6 +51,14 @@ bool setup_upstream_is_absent(const struct setup *, const char *name);
 void setup_check_upstream_names(struct setup *, const char *const *names,
                                 const struct conf_node *at);
 
+/* ---- setup_relay_paths.c ---- */
+
+/* `relay_paths` of an entry, as it is written, into its upstream, whose other members are there. */
+void setup_relay_paths(struct setup *, const char *const *paths, const struct conf_node *entry,
+                       struct upstream *);
+/* No path is two upstreams'. */
+void setup_check_relay_paths(struct setup *);
+
 /* ---- setup_models.c ---- */
 
 /* The section `models`, into the settings, behind their upstreams. */

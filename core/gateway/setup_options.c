@@ -29,6 +29,12 @@ const struct sg_option upstream_options[] = {
      SG_FIELD(struct upstream_text, passthrough),
      .def = "false",
      .help = "In auth mode passthrough: the client's own key is sent, instead of an api_key."},
+    {.name = "relay_paths",
+     .type = SG_STRINGS,
+     SG_FIELD(struct upstream_text, relay_paths),
+     .help = "With passthrough: further paths that go there as they are, with every method: "
+             "/v1/files, /v1/files/*. A * is one segment, at the end all that is below; /v1 may be "
+             "left out."},
     {.name = "models",
      .type = SG_STRINGS,
      SG_FIELD(struct upstream_text, models),

@@ -7,7 +7,7 @@
 
 struct upstream_text {
     const char *name, *plugin, *base_url, *api_key, *stream, *last_turn, *usage, *other_tools;
-    const char *const *models, *const *surfaces, *const *drop_params;
+    const char *const *models, *const *surfaces, *const *drop_params, *const *relay_paths;
     bool encrypted_reasoning, passthrough;
     int64_t connect_ms, first_byte_ms, silence_ms;
     const char *ca_file, *client_certificate, *client_key, *proxy;

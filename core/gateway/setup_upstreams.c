@@ -187,6 +187,7 @@ static void read_upstream(struct setup *s, const struct conf_node *entry, size_t
     check_passthrough(s, entry, upstream);
     upstream_read_way(&text, entry, s->config->file, upstream, arena, s->problems);
     check_circuit(s, entry, upstream);
+    setup_relay_paths(s, text.relay_paths, entry, upstream);
     if (text.plugin == NULL) {
         check_url(s, entry, upstream);
     } else {
@@ -223,6 +224,7 @@ void setup_upstreams(struct setup *s, const struct conf_node *root)
     s->absent = arena_get(settings->arena, (count + 1) * sizeof *s->absent);
     setup_section(s, root, "upstreams", read_upstream);
     check_open(s, root);
+    setup_check_relay_paths(s);
     setup_names_unique(s, root, "upstreams");
     if (count == 0) {
         conf_problem(s->problems, root, "there is no upstream: add one under 'upstreams:'");

@@ -78,23 +78,18 @@ static int hide_no_answer(struct request *r, struct sg_error *err)
     return rc;
 }
 
-static int begin_http(struct upstream_call *call, struct str body, bool intercepted,
+/* `request` says the method and what of a body there is. */
+static int begin_http(struct upstream_call *call, struct fetch_request request, bool intercepted,
                       struct sg_error *err)
 {
     struct request *r = call->request;
-    size_t fields_count = 0;
-    const struct fetch_field *fields = upstream_fields(r, intercepted, &fields_count);
-    struct fetch_request request = {.method = "POST",
-                                    .url = upstream_url(r),
-                                    .fields = fields,
-                                    .fields_count = fields_count,
-                                    .body = body,
-                                    .has_body = true,
-                                    .connect_ms = r->upstream->connect_ms,
-                                    .first_byte_ms = r->upstream->first_byte_ms,
-                                    .silence_ms = r->upstream->silence_ms,
-                                    .deadline = r->deadline,
-                                    .way = r->upstream->way};
+    request.url = upstream_url(r);
+    request.fields = upstream_fields(r, intercepted, &request.fields_count);
+    request.connect_ms = r->upstream->connect_ms;
+    request.first_byte_ms = r->upstream->first_byte_ms;
+    request.silence_ms = r->upstream->silence_ms;
+    request.deadline = r->deadline;
+    request.way = r->upstream->way;
     int rc = fetch_start(&request, r->arena, &call->fetch, err);
     call->is_broken = call->is_unsent = rc == SG_E_UNAVAILABLE || rc == SG_E_TIMEOUT;
     return rc == 0 ? 0 : hide_no_answer(r, err);
@@ -152,8 +147,61 @@ int upstream_call_begin(struct request *r, struct str body, bool intercepted,
         return rc;
     }
     accounting_audit(r, AUDIT_BODY, (struct str){0}, body);
+    struct fetch_request request = {.method = "POST", .body = body, .has_body = true};
     return r->upstream->instance != NULL ? begin_plugin(ret, body, stream, err)
-                                         : begin_http(ret, body, intercepted, err);
+                                         : begin_http(ret, request, intercepted, err);
+}
+
+/* What is no request for something has a body, be it an empty one. */
+int upstream_call_begin_streamed(struct request *r, struct upstream_call *ret, struct sg_error *err)
+{
+    const struct http_head *head = http_request_head(r->exchange);
+    bool is_post = str_is(head->method, "POST") || str_is(head->method, "PUT") ||
+                   str_is(head->method, "PATCH");
+    bool has_body = is_post || head->chunked || head->content_length > 0;
+    *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
+    metrics_upstream_call(r->gateway->metrics, r->upstream, false);
+    struct fetch_request request = {.method = arena_copy(r->arena, head->method),
+                                    .is_streamed = has_body,
+                                    .body_bytes = head->chunked              ? -1
+                                                  : head->content_length > 0 ? head->content_length
+                                                                             : 0};
+    return begin_http(ret, request, false, err);
+}
+
+/* A piece of the body from the client to the upstream; *ret_goes_on where there may be another one. */
+static int pump_piece(struct upstream_call *call, struct buf *piece, bool *ret_goes_on,
+                      struct sg_error *err)
+{
+    struct request *r = call->request;
+    int rc = fetch_await_write(call->fetch, ret_goes_on, err);
+    if (rc != 0) {
+        return hide_no_answer(r, err);
+    }
+    if (!*ret_goes_on) {
+        return 0;
+    }
+    buf_reset(piece);
+    rc = http_read_body_piece(r->exchange, LIMIT_RELAYED_BODY_BYTES, piece, err);
+    if (rc == 0 && piece->len > 0) {
+        r->streamed_bytes += piece->len;
+        fetch_write(call->fetch, buf_str(piece));
+    } else if (rc == 0) {
+        fetch_write_end(call->fetch);
+        *ret_goes_on = false;
+    }
+    return rc;
+}
+
+int upstream_call_pump(struct upstream_call *call, struct sg_error *err)
+{
+    BUF_CLEANUP struct buf piece = {0};
+    bool goes_on = fetch_is_streamed(call->fetch);
+    int rc = 0;
+    while (rc == 0 && goes_on) {
+        rc = pump_piece(call, &piece, &goes_on, err);
+    }
+    return rc;
 }
 
 /* {"status": 429, "headers": {"retry-after": "1"}} */

@@ -38,6 +38,10 @@ struct upstream_call {
 /* Sends `body` to the upstream of the request, on its path. */
 int upstream_call_begin(struct request *, struct str body, bool intercepted,
                         struct upstream_call *ret, struct sg_error *err);
+/* Sends the request's own method, and its body, if it has one, as it comes; that is what the second does, until all is sent or the
+ * upstream wants no more of it. */
+int upstream_call_begin_streamed(struct request *, struct upstream_call *ret, struct sg_error *err);
+int upstream_call_pump(struct upstream_call *, struct sg_error *err);
 /* Waits for status and fields. */
 int upstream_call_head(struct upstream_call *, struct sg_error *err);
 /* Waits for the first piece, which the next reading gives: what fails before it has not yet begun an answer. */

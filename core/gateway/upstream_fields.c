@@ -34,6 +34,18 @@ static bool is_of_an_api(struct str name)
     return false;
 }
 
+/* What asks for a part of something, and how a body that nobody here reads is coded. */
+static bool is_of_stored(struct str name)
+{
+    static const char *const fields[] = {"range", "if-range", "content-encoding"};
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        if (str_eq_nocase(name, str_of(fields[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool field_goes_up(struct request *r, struct str name)
 {
     if (r->spoken != NULL && is_of_an_api(name)) {
@@ -45,6 +57,9 @@ static bool field_goes_up(struct request *r, struct str name)
         if (str_eq_nocase(name, str_of(*one))) {
             return true;
         }
+    }
+    if (r->route.kind == ROUTE_RELAY_PATH && is_of_stored(name)) {
+        return true;
     }
     if (str_eq_nocase(name, STR("idempotency-key"))) {
         return r->turns <= 1; /* a later turn is another request */

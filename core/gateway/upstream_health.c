@@ -28,6 +28,12 @@ static void change_log(const struct request *r, enum circuit_change change, int 
     log_end(&line);
 }
 
+/* What a server keeps, and what it makes of clients' requests for it, says little about its models. */
+static bool is_of_models(const struct request *r)
+{
+    return r->route.kind != ROUTE_RELAY_PATH;
+}
+
 static void failed(const struct request *r, int status)
 {
     struct circuit *circuit = &r->upstream->state->circuit;
@@ -43,6 +49,9 @@ bool status_is_the_upstreams(const struct request *r, int status)
 
 void upstream_answered(const struct request *r, int status)
 {
+    if (!is_of_models(r)) {
+        return;
+    }
     if (status_is_the_upstreams(r, status)) {
         failed(r, status);
     } else {
@@ -54,6 +63,9 @@ void upstream_failed(const struct request *r, const struct sg_error *err)
 {
     bool is_too_late =
         err->code == SG_E_TIMEOUT && clock_ms() >= r->deadline; /* the request's own */
+    if (!is_of_models(r)) {
+        return;
+    }
     if ((err->code == SG_E_UNAVAILABLE || err->code == SG_E_TIMEOUT) && !is_too_late) {
         failed(r, 0);
     } else if (err->code == SG_E_CANCELLED) {

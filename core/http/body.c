@@ -4,6 +4,7 @@
 #define READ_BYTES ((size_t)16 * 1024)
 #define COUNT_BYTES ((size_t)64 * 1024)      /* a chunked body is counted in such steps */
 #define READ_BYTES_MAX ((size_t)1024 * 1024) /* at once, once a body has shown that it is long */
+#define PIECE_BYTES_MAX ((size_t)64 * 1024)
 
 void body_init(struct http_exchange *exchange)
 {
@@ -23,10 +24,10 @@ void body_skip_buffered(struct http_exchange *exchange)
     }
 }
 
-static int too_long(size_t bytes_max, struct sg_error *err)
+static int too_long(uint64_t bytes_max, struct sg_error *err)
 {
-    (void)error_set(err, SG_E_LIMIT, "the request's body is longer than %zu bytes",
-                    bytes_max); /* the code is returned below */
+    (void)error_set(err, SG_E_LIMIT, "the request's body is longer than %llu bytes",
+                    (unsigned long long)bytes_max); /* the code is returned below */
     err->status = 413;
     return SG_E_LIMIT;
 }
@@ -121,7 +122,7 @@ static int read_with_length(struct http_exchange *exchange, struct buf *body, st
 }
 
 /* Decodes what stands in `in`. *ret_ended once the last chunk was seen; what is behind it stays. */
-static int decode_buffered(struct http_exchange *exchange, size_t bytes_max, struct buf *body,
+static int decode_buffered(struct http_exchange *exchange, uint64_t bytes_max, struct buf *body,
                            bool *ret_ended, struct sg_error *err)
 {
     struct buf *in = &exchange->connection->in;
@@ -133,7 +134,7 @@ static int decode_buffered(struct http_exchange *exchange, size_t bytes_max, str
         result = http_chunks_feed(&exchange->chunks, (struct str){in->data + at, in->len - at},
                                   &used, &span);
         at += used;
-        if (span.len > bytes_max - body->len) {
+        if (span.len > bytes_max - exchange->body_given - body->len) {
             return too_long(bytes_max, err);
         }
         int code = count_ahead(exchange, body->len + span.len, err);
@@ -173,7 +174,7 @@ int http_read_body(struct http_exchange *exchange, size_t bytes_max, struct buf 
 {
     CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
     CHECK(ret->len == 0);
-    CHECK(exchange->body != BODY_BROKEN);
+    CHECK(exchange->body == BODY_UNREAD || exchange->body == BODY_DONE);
     if (exchange->body == BODY_DONE) {
         return 0;
     }
@@ -196,6 +197,69 @@ int http_read_body(struct http_exchange *exchange, size_t bytes_max, struct buf 
         account_give(exchange->account, exchange->body_counted - ret->len);
         exchange->body_counted = ret->len;
     }
+    return code;
+}
+
+/* What is there already, else what comes next. */
+static int piece_with_length(struct http_exchange *exchange, struct buf *ret, struct sg_error *err)
+{
+    struct buf *in = &exchange->connection->in;
+    size_t room = smaller(exchange->body_left, PIECE_BYTES_MAX), buffered = smaller(room, in->len);
+    if (buffered == 0) {
+        int code = read_more(exchange, ret, room, err);
+        exchange->body_left -= ret->len;
+        return code;
+    }
+    CHECK(buf_append(ret, in->data, buffered));
+    buf_consume(in, buffered);
+    exchange->body_left -= buffered;
+    return 0;
+}
+
+/* Chunks are decoded as they were read, READ_BYTES at a time. */
+static int piece_chunked(struct http_exchange *exchange, uint64_t bytes_max, struct buf *ret,
+                         bool *ret_ended, struct sg_error *err)
+{
+    for (;;) {
+        int code = decode_buffered(exchange, bytes_max, ret, ret_ended, err);
+        if (code != 0 || *ret_ended || ret->len > 0) {
+            return code;
+        }
+        code = read_more(exchange, &exchange->connection->in, READ_BYTES, err);
+        if (code != 0) {
+            return code;
+        }
+    }
+}
+
+static int pieces_begin(struct http_exchange *exchange, uint64_t bytes_max, struct sg_error *err)
+{
+    if (exchange->body_left > bytes_max) {
+        return too_long(bytes_max, err);
+    }
+    exchange->body = BODY_IN_PIECES;
+    return send_continue(exchange, err);
+}
+
+int http_read_body_piece(struct http_exchange *exchange, uint64_t bytes_max, struct buf *ret,
+                         struct sg_error *err)
+{
+    CHECK_MAGIC(exchange, EXCHANGE_MAGIC);
+    CHECK(exchange->body != BODY_BROKEN);
+    CHECK(ret->len == 0);
+    bool is_ended = false;
+    if (exchange->body == BODY_DONE) {
+        return 0;
+    }
+    int code = exchange->body == BODY_UNREAD ? pieces_begin(exchange, bytes_max, err) : 0;
+    if (code == 0 && exchange->head.chunked) {
+        code = piece_chunked(exchange, bytes_max, ret, &is_ended, err);
+    } else if (code == 0) {
+        code = piece_with_length(exchange, ret, err);
+        is_ended = exchange->body_left == 0;
+    }
+    exchange->body_given += ret->len;
+    exchange->body = code != 0 ? BODY_BROKEN : is_ended ? BODY_DONE : BODY_IN_PIECES;
     return code;
 }
 

@@ -13,7 +13,7 @@
 
 /* ---- what libcurl hands over ---- */
 
-static void wake(struct fetch *fetch)
+void fetch_wake(struct fetch *fetch)
 {
     if (fetch->waiter != NULL) {
         fiber_wake(fetch->waiter);
@@ -106,7 +106,7 @@ static size_t end_head(struct fetch *fetch)
             CHECK(curl_easy_setopt(fetch->easy, CURLOPT_FORBID_REUSE, 1L) == CURLE_OK);
         }
         trace_say(TRACE_HTTP, "fetch_head", fetch, (struct str){0}, status);
-        wake(fetch);
+        fetch_wake(fetch);
     }
     return 1;
 }
@@ -148,7 +148,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
     if (!buf_append(&fetch->in, data, len)) {
         return give_up(fetch, SG_E_LIMIT, "sent a body for which there is no memory");
     }
-    wake(fetch);
+    fetch_wake(fetch);
     return len;
 }
 
@@ -160,7 +160,7 @@ void fetch_finished(struct fetch *fetch, CURLcode result)
     fetch->result = result;
     fetch->is_done = true;
     trace_say(TRACE_HTTP, "fetch_end", fetch, str_of(curl_easy_strerror(result)), sent);
-    wake(fetch);
+    fetch_wake(fetch);
 }
 
 /* ---- what went wrong ---- */
@@ -402,16 +402,21 @@ int fetch_head(struct fetch *fetch, struct fetch_reply *ret, struct sg_error *er
 }
 
 /* libcurl may hand over more at once, from within: `in` has to have room. */
-static void resume(struct fetch *fetch)
+static void go_on(struct fetch *fetch)
 {
-    if (!fetch->is_paused || fetch->is_done) {
-        return;
-    }
-    fetch->is_paused = false;
-    CURLcode result = curl_easy_pause(fetch->easy, CURLPAUSE_CONT);
+    int pauses = (fetch->is_paused ? CURLPAUSE_RECV : 0) | (fetch->up_paused ? CURLPAUSE_SEND : 0);
+    CURLcode result = curl_easy_pause(fetch->easy, pauses);
     if (result != CURLE_OK) {
         multi_remove(fetch);
         fetch_finished(fetch, result);
+    }
+}
+
+static void resume(struct fetch *fetch)
+{
+    if (fetch->is_paused && !fetch->is_done) {
+        fetch->is_paused = false;
+        go_on(fetch);
     }
 }
 
@@ -452,6 +457,83 @@ int fetch_read(struct fetch *fetch, struct str *ret_data, struct sg_error *err)
     return 0;
 }
 
+/* ---- writing ---- */
+
+/* A server that has refused the request needs no more of it; libcurl sends no more then either. */
+static bool takes_more(const struct fetch *fetch)
+{
+    return !fetch->up_ended && !fetch->is_done && !(fetch->has_head && fetch->status >= 400);
+}
+
+static void end_writing(struct fetch *fetch)
+{
+    fetch->up_ended = true;
+    fetch->first_byte_deadline = deadline_in(fetch->first_byte_ms);
+}
+
+static void resume_sending(struct fetch *fetch)
+{
+    fetch->up_paused = false;
+    go_on(fetch);
+}
+
+bool fetch_is_streamed(const struct fetch *fetch)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    return fetch->is_streamed;
+}
+
+int fetch_await_write(struct fetch *fetch, bool *ret_wants, struct sg_error *err)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    CHECK(fetch->is_streamed);
+    bool is_first = fetch->up.len == 0; /* connecting has a limit of its own, in libcurl */
+    struct limit limit = {is_first ? DEADLINE_NONE : deadline_in(fetch->silence_ms),
+                          fetch->silence_ms, "silence", "nothing taken by"};
+    while (!fetch->up_paused && takes_more(fetch)) {
+        int code = wait(fetch, limit.at);
+        if (code != 0) {
+            return describe_wait(fetch, code, &limit, err);
+        }
+    }
+    *ret_wants = takes_more(fetch);
+    if (!*ret_wants && fetch->up_paused && !fetch->is_done) {
+        end_writing(fetch); /* else libcurl would keep the answer's end waiting for more */
+        resume_sending(fetch);
+    }
+    return 0;
+}
+
+void fetch_write(struct fetch *fetch, struct str data)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    CHECK(fetch->up_paused);
+    CHECK(data.len > 0 && (fetch->up_left < 0 || data.len <= (uint64_t)fetch->up_left));
+    if (fetch->is_done) {
+        return; /* it ended while the caller looked for more */
+    }
+    buf_reset(&fetch->up);
+    fetch->up_taken = 0;
+    CHECK(buf_append_str(&fetch->up, data));
+    if (fetch->up_left > 0) {
+        fetch->up_left -= (int64_t)data.len;
+    }
+    if (fetch->up_left == 0) {
+        end_writing(fetch);
+    }
+    resume_sending(fetch);
+}
+
+void fetch_write_end(struct fetch *fetch)
+{
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    CHECK(fetch->up_paused && fetch->up_left < 0);
+    end_writing(fetch);
+    if (!fetch->is_done) {
+        resume_sending(fetch);
+    }
+}
+
 void fetch_end(struct fetch *fetch)
 {
     if (fetch == NULL) {
@@ -464,6 +546,7 @@ void fetch_end(struct fetch *fetch)
     curl_slist_free_all(fetch->resolve);
     buf_clear(&fetch->in);
     buf_clear(&fetch->out);
+    buf_clear(&fetch->up);
     fetch->home->fetches--;
     fetch->magic = 0;
     free(fetch);
@@ -486,78 +569,4 @@ enum fetch_stage fetch_stage(const struct fetch *fetch)
 bool fetch_failed_before_sending(const struct fetch *fetch)
 {
     return fetch == NULL || (fetch->is_done && !fetch->was_sent);
-}
-
-/* ---- a loop's part ---- */
-
-int fetch_global_init(struct sg_error *err)
-{
-    return curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
-               ? 0
-               : error_set(err, SG_E_INTERNAL, "libcurl cannot be started");
-}
-
-void fetch_global_clear(void)
-{
-    curl_global_cleanup();
-}
-
-static int fetch_loop_fill(struct fetch_loop *home, struct sg_error *err)
-{
-    home->share = check_alloc(curl_share_init());
-    CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_DNS) == CURLSHE_OK);
-    CHECK(curl_share_setopt(home->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) ==
-          CURLSHE_OK);
-    resolver_init(&home->resolver, home->loop);
-    for (size_t i = 0; i < FETCH_MULTIS_FIRST; i++) {
-        int code = multi_init(&home->multis[i], home, err);
-        if (code != 0) {
-            return code;
-        }
-    }
-    return 0;
-}
-
-int fetch_loop_init(struct loop *loop, struct sg_error *err)
-{
-    struct fetch_loop *home = check_alloc(calloc(1, sizeof *home));
-    home->magic = FETCH_LOOP_MAGIC;
-    home->loop = loop;
-    loop_slot_set(loop, LOOP_SLOT_FETCH, home);
-    int code = fetch_loop_fill(home, err);
-    if (code != 0) {
-        fetch_loop_clear(loop);
-    }
-    return code;
-}
-
-void fetch_close_idle(struct loop *loop)
-{
-    struct fetch_loop *home = loop_slot(loop, LOOP_SLOT_FETCH);
-    if (home != NULL) {
-        CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
-        multis_close_idle(home);
-    }
-}
-
-void fetch_loop_clear(struct loop *loop)
-{
-    struct fetch_loop *home = loop_slot(loop, LOOP_SLOT_FETCH);
-    if (home == NULL) {
-        return;
-    }
-    CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
-    CHECK(home->fetches == 0);
-    while (home->kept_count > 0) {
-        curl_easy_cleanup(home->kept[--home->kept_count]);
-    }
-    for (size_t i = 0; i < FETCH_MULTIS; i++) {
-        multi_clear(&home->multis[i]);
-    }
-    CHECK(curl_share_cleanup(home->share) == CURLSHE_OK);
-    resolver_clear(&home->resolver);
-    free(home->sockets);
-    loop_slot_set(loop, LOOP_SLOT_FETCH, NULL);
-    home->magic = 0;
-    free(home);
 }

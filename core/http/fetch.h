@@ -29,7 +29,12 @@ struct fetch_request {
     /* A body is sent once only. Else, where a kept connection ends without a byte of an answer, the whole request is sent
      * anew, though the other side may have carried it out. */
     bool is_once;
-    int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h */
+    /* A body that comes by fetch_write(), instead of `body`: body_bytes long, or, -1, in chunks. It is sent once only, by a connection
+     * of its own, which is closed behind it: whoever chooses its bytes reaches no other request's. */
+    bool is_streamed;
+    int64_t body_bytes;
+    int64_t connect_ms, first_byte_ms, silence_ms; /* 0: as in limits.h; the first byte's begins
+                                                    * when a streamed body has ended */
     int64_t deadline;                              /* of the whole */
     const char *ca_file; /* certificates to trust instead of the system's (PEM); NULL: those */
     /* How the server is reached, instead of ca_file; NULL: by itself, as the system trusts it. Borrowed until fetch_end(). */
@@ -80,6 +85,15 @@ int fetch_check_url(const char *url, struct sg_error *err);
  * which and to which host and port), TIMEOUT (says which limit), INVALID, CANCELLED. */
 int fetch_start(const struct fetch_request *, struct arena *, struct fetch **ret,
                 struct sg_error *err);
+
+/* Of a streamed body. Waits until the server takes more: until it is connected, and what was written before is on its way. *ret_wants
+ * is false where all of a body with a length was written, and where the server will take no more, since it has refused the
+ * request or the transfer has ended: fetch_head() tells. To be called until then, or until fetch_write_end(). */
+bool fetch_is_streamed(const struct fetch *);
+int fetch_await_write(struct fetch *, bool *ret_wants, struct sg_error *err);
+/* The next bytes, copied, and no more than the length says; once for each fetch_await_write() that wants some. */
+void fetch_write(struct fetch *, struct str data);
+void fetch_write_end(struct fetch *); /* of a body without a length: there are no more; the same */
 
 /* Waits for status and headers (1xx are skipped). */
 int fetch_head(struct fetch *, struct fetch_reply *ret, struct sg_error *err);

@@ -1,5 +1,6 @@
-/* What the files of fetching share: fetch.c (the fiber's side), request.c (what is asked of libcurl), multi.c (libcurl's
- * multis on libevent), sockets.c (counting descriptors), resolve.c (names), way.c (proxies and certificates) and url.c. Tests include it for the resolver's look-up and the counts. */
+/* What the files of fetching share: fetch.c (the fiber's side), fetch_loop.c (a loop's part), request.c (what is asked of libcurl), multi.c
+ * (libcurl's multis on libevent), sockets.c (counting descriptors), resolve.c (names), way.c (proxies and certificates) and url.c.
+ * Tests include it for the resolver's look-up and the counts. */
 #ifndef SANDGATE_HTTP_FETCH_INTERNAL_H
 #define SANDGATE_HTTP_FETCH_INTERNAL_H
 
@@ -146,6 +147,12 @@ struct fetch {
     uint64_t way_id;
     struct str unsent; /* of a body that is sent once only */
 
+    /* A body that is streamed: what was written, and how much of it libcurl has taken. It pauses where there is no more. */
+    struct buf up;
+    size_t up_taken;
+    int64_t up_left; /* to be written; < 0: until fetch_write_end() */
+    bool is_streamed, up_ended, up_paused;
+
     /* The answer's head. */
     int status;
     bool is_in_head, has_head;
@@ -174,6 +181,8 @@ struct fetch {
     int64_t silence_deadline; /* of what is waited for now; 0: nothing is */
 };
 
+/* Something has come of it, or it takes more: whoever waits looks. */
+void fetch_wake(struct fetch *);
 /* Called by multi.c when libcurl has ended the transfer, which is out of its multi then. Must not wait. */
 void fetch_finished(struct fetch *, CURLcode result);
 

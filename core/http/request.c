@@ -87,6 +87,9 @@ static int build_headers(const struct fetch_request *request, struct curl_slist 
     if (!has_field(request, STR("User-Agent"))) {
         list_append(ret, "User-Agent: sandgate");
     }
+    if (request->is_streamed && request->body_bytes < 0) {
+        list_append(ret, "Transfer-Encoding: chunked");
+    }
     return 0;
 }
 
@@ -130,6 +133,41 @@ static int refuse_rewind(void *context, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_FAIL;
 }
 
+/* What was written; where there is nothing libcurl pauses until there is. */
+static size_t read_written(char *out, size_t size, size_t count, void *context)
+{
+    struct fetch *fetch = context;
+    CHECK_MAGIC(fetch, FETCH_MAGIC);
+    size_t room = size * count, left = fetch->up.len - fetch->up_taken;
+    if (left == 0 && !fetch->up_ended) {
+        fetch->up_paused = true;
+        fetch_wake(fetch);
+        return CURL_READFUNC_PAUSE;
+    }
+    size_t len = left < room ? left : room;
+    if (len > 0) {
+        memcpy(out, fetch->up.data + fetch->up_taken, len);
+        fetch->up_taken += len;
+    }
+    return len;
+}
+
+static void set_streamed(struct fetch *fetch, const struct fetch_request *request)
+{
+    CURL *easy = fetch->easy;
+    CHECK(!request->has_body && request->body_bytes >= -1);
+    fetch->is_streamed = true;
+    fetch->up_left = request->body_bytes;
+    fetch->up_ended = request->body_bytes == 0;
+    SET(easy, CURLOPT_POST, 1L);
+    SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_bytes);
+    SET(easy, CURLOPT_READFUNCTION, read_written);
+    SET(easy, CURLOPT_READDATA, fetch);
+    SET(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+    SET(easy, CURLOPT_FRESH_CONNECT, 1L);
+    SET(easy, CURLOPT_FORBID_REUSE, 1L);
+}
+
 static void set_body(struct fetch *fetch, const struct fetch_request *request)
 {
     CURL *easy = fetch->easy;
@@ -157,12 +195,14 @@ static int set_method(struct fetch *fetch, const struct fetch_request *request,
     if (code != 0) {
         return code;
     }
-    if (sends_body(method, request)) {
+    if (request->is_streamed) {
+        set_streamed(fetch, request);
+    } else if (sends_body(method, request)) {
         set_body(fetch, request);
     } else if (strcmp(method, "HEAD") == 0) {
         SET(easy, CURLOPT_NOBODY, 1L);
     }
-    if (strcmp(method, "GET") != 0 || request->has_body) {
+    if (strcmp(method, "GET") != 0 || request->has_body || request->is_streamed) {
         SET(easy, CURLOPT_CUSTOMREQUEST, method);
     }
     return 0;

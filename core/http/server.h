@@ -96,6 +96,10 @@ void http_body_account(struct http_exchange *, struct account *);
 /* Reads the whole body (answers Expect: 100-continue first). SG_E_LIMIT with status 413 beyond max bytes, or as account_take(),
  * SG_E_INVALID for a broken one, SG_E_TIMEOUT (408) for a slow one. Waits. */
 int http_read_body(struct http_exchange *, size_t bytes_max, struct buf *ret, struct sg_error *err);
+/* The same body in pieces, for who passes it on: appends the next one, of at most 64 KiB, to `ret`, or nothing at the end. Fails as
+ * http_read_body() does, with bytes_max for all of them; no account is asked. One body is read by one of the two. Waits. */
+int http_read_body_piece(struct http_exchange *, uint64_t bytes_max, struct buf *ret,
+                         struct sg_error *err);
 
 /* An answer's field. Names and values are checked: what http_value_valid() refuses is left out and logged. */
 struct http_answer_field {

@@ -125,7 +125,7 @@ struct connection {
     TAILQ_ENTRY(connection) link, place_link;
 };
 
-enum body_state { BODY_UNREAD, BODY_DONE, BODY_BROKEN };
+enum body_state { BODY_UNREAD, BODY_IN_PIECES, BODY_DONE, BODY_BROKEN };
 enum answer_state { ANSWER_NONE, ANSWER_BEGUN, ANSWER_ENDED, ANSWER_BROKEN };
 
 struct http_exchange {
@@ -133,6 +133,7 @@ struct http_exchange {
     struct connection *connection;
     enum body_state body;
     uint64_t body_left;      /* with a length */
+    uint64_t body_given;     /* in pieces, before the one that is being read */
     struct account *account; /* of the body, or NULL */
     size_t body_counted;     /* taken of it */
     struct http_chunks chunks;

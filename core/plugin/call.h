@@ -23,6 +23,8 @@
 #include "loop/loop.h"
 #include "sandgate/plugin.h"
 
+struct conf_node;
+
 /* One configured plugin. Made by the gateway's set-up; read-only once serving has begun, but for its count. */
 struct instance {
     const char *name;               /* as in the configuration */
@@ -31,7 +33,8 @@ struct instance {
     uint32_t sizes_count;  /* … and their number */
     void *self;            /* what open() gave */
     const void *config;
-    const char *libexec_dir; /* for sg->libexec_dir() */
+    const struct conf_node *entry; /* what it was read from; NULL: none */
+    const char *libexec_dir;       /* for sg->libexec_dir() */
     char *about; /* from open to close: the status that open() emitted, a JSON object; NULL: none */
     bool is_open;
     _Atomic uint64_t *abandoned; /* calls that were; from open to close, NULL: not counted */

@@ -40,8 +40,8 @@ class Config(E2E):
         self.assertIn("1 upstream, 2 sandboxes, 0 searches, 1 interceptor\n", self.check(more)[1])
 
     def test_the_shipped_files_are_good(self):
-        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/local.yaml", "examples/models.yaml", "examples/offline.yaml",
-                     "examples/search.yaml", "examples/team.yaml"):
+        for name in ("config.yaml.example", "examples/e2b.yaml", "examples/files.yaml", "examples/local.yaml", "examples/models.yaml",
+                     "examples/offline.yaml", "examples/search.yaml", "examples/team.yaml"):
             code, out, err = run("check", "--config", str(ROOT / name), env={"E2B_API_KEY": "e2b_" + "0" * 40})
             self.assertEqual((code, err), (0, ""), name)
             self.assertIn("good", out)

@@ -18,10 +18,12 @@
 
 enum step_kind {
     STEP_END,
-    STEP_ACCEPT, /* the next connection */
-    STEP_READ,   /* a head, up to its empty line, and `count` bytes; kept in upstream.record */
-    STEP_SEND,   /* `text` */
-    STEP_FLOOD,  /* `count` bytes */
+    STEP_ACCEPT,  /* the next connection */
+    STEP_READ,    /* a head, up to its empty line, and `count` bytes; kept in upstream.record */
+    STEP_READ_ON, /* `count` bytes, added there */
+    STEP_SEEN,    /* tells upstream.closed */
+    STEP_SEND,    /* `text` */
+    STEP_FLOOD,   /* `count` bytes */
     STEP_CLOSE,
     STEP_RESET,
     STEP_UNTIL_CLOSED, /* by the other side */
@@ -45,6 +47,14 @@ struct step {
 #define READ(bytes)                         \
     {                                       \
         .kind = STEP_READ, .count = (bytes) \
+    }
+#define READ_ON(bytes)                         \
+    {                                          \
+        .kind = STEP_READ_ON, .count = (bytes) \
+    }
+#define SEEN              \
+    {                     \
+        .kind = STEP_SEEN \
     }
 #define SEND(what)                        \
     {                                     \
@@ -79,7 +89,7 @@ struct upstream {
     struct buf record;
     size_t accepted;
     sem_t go;
-    sem_t closed; /* the other side has closed */
+    sem_t closed; /* the other side has closed, or what was waited for has come */
 };
 
 static struct upstream upstream;
@@ -89,6 +99,14 @@ static struct fetch_loop *home; /* of the loop */
 static void (*test_body)(void);
 
 /* ---- the upstream ---- */
+
+static inline void upstream_read_on(size_t count)
+{
+    char c;
+    for (size_t i = 0; i < count && recv(upstream.fd, &c, 1, 0) == 1; i++) {
+        buf_putc(&upstream.record, c);
+    }
+}
 
 static inline void upstream_read(size_t count)
 {
@@ -101,9 +119,7 @@ static inline void upstream_read(size_t count)
             break;
         }
     }
-    for (size_t i = 0; i < count && recv(upstream.fd, &c, 1, 0) == 1; i++) {
-        buf_putc(&upstream.record, c);
-    }
+    upstream_read_on(count);
 }
 
 static inline void upstream_close(bool reset)
@@ -150,6 +166,12 @@ static inline void upstream_step(const struct step *step)
         return;
     case STEP_READ:
         upstream_read(step->count);
+        return;
+    case STEP_READ_ON:
+        upstream_read_on(step->count);
+        return;
+    case STEP_SEEN:
+        CU_ASSERT_EQUAL(sem_post(&upstream.closed), 0);
         return;
     case STEP_SEND:
         upstream_send(str_of(step->text));

@@ -177,6 +177,35 @@ static inline void handle_read(struct http_exchange *exchange)
     note(code, &err);
 }
 
+/* Reads a body piece by piece, and says so of each. */
+static inline void handle_pieces(struct http_exchange *exchange)
+{
+    struct sg_error err = {0};
+    BUF_CLEANUP struct buf piece = {0};
+    buf_reset(&fixture.body);
+    int code;
+    while ((code = http_read_body_piece(exchange, BODY_MAX, &piece, &err)) == 0 && piece.len > 0) {
+        (void)buf_append_str(&fixture.body, buf_str(&piece));
+        buf_reset(&piece);
+        CU_ASSERT_EQUAL(sem_post(&fixture.waiting), 0);
+    }
+    if (code == 0) {
+        (void)http_answer(exchange, 200, NULL, 0, buf_str(&fixture.body), &err);
+    } else if (code != SG_E_CANCELLED) {
+        (void)http_answer(exchange, error_status(&err), NULL, 0, str_of(err.message), &err);
+    }
+    note(code, &err);
+}
+
+/* Reads the first piece of a body, and wants no more. */
+static inline void handle_first(struct http_exchange *exchange)
+{
+    struct sg_error err = {0};
+    BUF_CLEANUP struct buf piece = {0};
+    CU_ASSERT_EQUAL(http_read_body_piece(exchange, LIMIT_BODY_BYTES, &piece, &err), 0);
+    (void)http_answer(exchange, 400, NULL, 0, STR("enough"), &err);
+}
+
 /* Reads a body on account of identity "a". */
 static inline void handle_account(struct http_exchange *exchange)
 {
@@ -212,6 +241,10 @@ static inline void handle(void *ctx, struct http_exchange *exchange)
         handle_late(exchange);
     } else if (str_is(path, "/read")) {
         handle_read(exchange);
+    } else if (str_is(path, "/pieces")) {
+        handle_pieces(exchange);
+    } else if (str_is(path, "/first")) {
+        handle_first(exchange);
     } else if (str_is(path, "/account")) {
         handle_account(exchange);
     } else if (str_is(path, "/empty")) {
