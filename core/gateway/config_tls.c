@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARNING_BYTES = 128 };
+enum { WARNING_BYTES = 160 };
 
 struct tls_text {
     const char *certificate, *key, *client_ca, *min_version;
@@ -67,7 +67,7 @@ struct http_tls *config_read_tls(const char *file, const struct conf_node *root,
     return tls;
 }
 
-/* What an operator should know of its time; false: nothing. */
+/* What an operator should know of it; false: nothing. What ends it comes before what keeps some clients out. */
 static bool warning_of(const struct http_tls *tls, char *ret, size_t size)
 {
     const struct http_tls_facts *facts = http_tls_facts(tls);
@@ -80,6 +80,11 @@ static bool warning_of(const struct http_tls *tls, char *ret, size_t size)
     } else if (days <= HTTP_TLS_WARN_DAYS) {
         (void)snprintf(ret, size, "the certificate expires on %s: renew it, then send SIGHUP",
                        facts->not_after); /* fits */
+    } else if (facts->rare_curve[0] != '\0') {
+        (void)snprintf(ret, size,
+                       "the certificate's key is on the curve %s, which hardly any client takes: "
+                       "make one on P-256",
+                       facts->rare_curve); /* fits */
     } else {
         return false;
     }

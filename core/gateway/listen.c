@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,12 +79,35 @@ static bool has_address(const struct listen *listen, size_t first, const struct 
     return false;
 }
 
+/* An IPv4 address in the form of IPv6. Sockets of IPv6 take IPv6 alone here, so that none can be bound to it. */
+static bool is_mapped(const struct addrinfo *found)
+{
+    return found->ai_family == AF_INET6 &&
+           IN6_IS_ADDR_V4MAPPED(
+               &((const struct sockaddr_in6 *)(const void *)found->ai_addr)->sin6_addr);
+}
+
+static int cannot_map(const struct addrinfo *found, const char *host, const struct listen *listen,
+                      struct sg_error *err)
+{
+    struct sockaddr_storage address = {0};
+    char text[HTTP_ADDRESS_BYTES];
+    memcpy(&address, found->ai_addr, found->ai_addrlen);
+    http_address_write(&address, found->ai_addrlen, text); /* as IPv4 */
+    return error_set(err, SG_E_CONFIG,
+                     "server: '%s' has '%s', which is an IPv4 address as IPv6 writes it: write %s",
+                     listen->option, host, text);
+}
+
 /* All addresses that a name stands for, as far as this machine has them. */
 static int add_found(const struct addrinfo *found, const char *host, struct listen *ret,
                      struct sg_error *err)
 {
     size_t first = ret->count;
     for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
+        if (is_mapped(at)) {
+            return cannot_map(at, host, ret, err);
+        }
         bool is_left_out = has_address(ret, first, at) || (found->ai_next != NULL && !is_here(at));
         if (is_left_out) {
             continue;

@@ -110,6 +110,16 @@ static void log_listeners(const struct gateway *gateway)
     }
 }
 
+/* Unix sockets never do. */
+static bool speaks_tls(const struct gateway *gateway)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < gateway->listen.count; i++) {
+        is_any = is_any || !is_unix(&gateway->listen.at[i]);
+    }
+    return is_any && gateway->config->server.has_tls;
+}
+
 static void log_serving(const struct life *life, const char *address)
 {
     const struct config *config = life->gateway.config;
@@ -128,7 +138,7 @@ static void log_serving(const struct life *life, const char *address)
     log_int(&line, "loops", (int64_t)life->gateway.loops_count);
     log_int(&line, "upstreams", (int64_t)upstreams);
     log_int(&line, "interceptors", (int64_t)config->interceptors_count);
-    if (config->server.has_tls) {
+    if (speaks_tls(&life->gateway)) {
         log_text(&line, "tls", "yes");
     }
     if (life->gateway.listen.is_handed_over) {

@@ -68,8 +68,27 @@ int64_t tls_seconds_of(const ASN1_TIME *at)
     return ASN1_TIME_to_tm(at, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
 }
 
+/* Every client knows P-256 and P-384, and most P-521; TLS 1.3 has no others. */
+static void curve_read(const X509 *certificate, struct http_tls_facts *ret)
+{
+    static const char *const usual[] = {"prime256v1", "secp384r1", "secp521r1"};
+    EVP_PKEY *key = X509_get0_pubkey(certificate);
+    char name[sizeof ret->rare_curve] = "?";
+    if (key == NULL || EVP_PKEY_get_base_id(key) != EVP_PKEY_EC) {
+        return;
+    }
+    (void)EVP_PKEY_get_group_name(key, name, sizeof name, NULL); /* else it has none */
+    for (size_t i = 0; i < COUNT_OF(usual); i++) {
+        if (strcmp(name, usual[i]) == 0) {
+            return;
+        }
+    }
+    memcpy(ret->rare_curve, name, sizeof name);
+}
+
 static void facts_read(const X509 *certificate, struct http_tls_facts *ret)
 {
+    curve_read(certificate, ret);
     unsigned len = 0;
     BIO *out = check_alloc(BIO_new(BIO_s_mem()));
     (void)X509_NAME_print_ex(out, X509_get_subject_name(certificate), 0,

@@ -37,6 +37,7 @@ struct http_tls_facts {
     int64_t not_before_s;     /* as above */
     unsigned char sha256[32]; /* of the certificate */
     bool asks_clients;        /* for a certificate of theirs */
+    char rare_curve[40];      /* of its key, where clients do not usually know it; "" otherwise */
 };
 const struct http_tls_facts *http_tls_facts(const struct http_tls *);
 

@@ -212,7 +212,7 @@ static enum http_handshake outcome_of_error(unsigned long error)
 /* By an outcome and, for the log, in words. */
 struct failure {
     enum http_handshake outcome;
-    const char *reason;
+    char reason[160]; /* "": it is none */
 };
 
 static struct failure failure_of(const struct connection_tls *tls, int result)
@@ -222,7 +222,14 @@ static struct failure failure_of(const struct connection_tls *tls, int result)
     if (kind == SSL_ERROR_SYSCALL || kind == SSL_ERROR_ZERO_RETURN) {
         return (struct failure){HTTP_HANDSHAKE_LEFT, "the client closed"};
     }
-    return (struct failure){outcome_of_error(error), tls_reason()};
+    struct failure failure = {.outcome = outcome_of_error(error)};
+    long verdict = SSL_get_verify_result(tls->ssl);
+    bool is_client = ERR_GET_LIB(error) == ERR_LIB_SSL &&
+                     ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    (void)snprintf(failure.reason, sizeof failure.reason, "%s%s%s", tls_reason(),
+                   is_client ? ": " : "",
+                   is_client ? X509_verify_cert_error_string(verdict) : ""); /* may be cut */
+    return failure;
 }
 
 static struct failure failure_of_wait(int code)
@@ -266,8 +273,7 @@ static struct failure shake_hands(struct connection *connection, int64_t deadlin
         if (result == 1) {
             tls->is_open = true;
             bool is_resumed = SSL_session_reused(tls->ssl) == 1;
-            return (struct failure){is_resumed ? HTTP_HANDSHAKE_RESUMED : HTTP_HANDSHAKE_FULL,
-                                    NULL};
+            return (struct failure){is_resumed ? HTTP_HANDSHAKE_RESUMED : HTTP_HANDSHAKE_FULL, ""};
         }
         int kind = SSL_get_error(tls->ssl, result);
         if (kind != SSL_ERROR_WANT_READ && kind != SSL_ERROR_WANT_WRITE) {
@@ -308,7 +314,7 @@ enum http_handshake connection_tls_start(struct connection *connection)
         connection_set_place(connection, PLACE_KEPT);
     }
     atomic_fetch_add_explicit(&home->handshake_counts[ended.outcome], 1, memory_order_relaxed);
-    if (ended.reason != NULL) {
+    if (ended.reason[0] != '\0') {
         log_failure(connection, &ended);
     }
     return ended.outcome;

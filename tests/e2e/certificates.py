@@ -56,6 +56,20 @@ organizationName = optional
         openssl("ca", "-batch", "-config", self.folder / "ca.cnf", "-cert", self.ca, "-keyfile", self.ca_key, "-in", request, "-out",
                 certificate, "-startdate", "20200101000000Z", "-enddate", "20210101000000Z", "-notext")
 
+    def sign_itself(self, name, *kind):
+        """(certificate, key) that nobody else vouches for, of a key as `openssl req -newkey …` takes it."""
+        certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        openssl("req", "-x509", "-newkey", *kind, "-nodes", "-days", 30, "-subj", f"/CN={name}", "-keyout", key, "-out", certificate)
+        key.chmod(0o600)
+        return certificate, key
+
+    def sign_by_sha1(self, name):
+        """As `sign`, with the digest of twenty years ago."""
+        certificate, key = self.sign(name)
+        openssl("x509", "-req", "-sha1", "-in", self.folder / f"{name}.csr", "-CA", self.ca, "-CAkey", self.ca_key, "-CAcreateserial",
+                "-out", certificate)
+        return certificate, key
+
     def context(self, least=None, most=None):
         """What a client of it trusts."""
         context = ssl.create_default_context(cafile=str(self.ca))

@@ -143,6 +143,8 @@ class Listen(E2E):
                 ("unix:relative.sock", "server: 'listen' must be unix: and an absolute path, or @ and a name, of at most 107 bytes, "
                                        "not 'unix:relative.sock'"),
                 (long, f"of at most 107 bytes, not '{long}'"),
+                ("[::ffff:127.0.0.1]:4001", "server: 'listen' has '[::ffff:127.0.0.1]', which is an IPv4 address as IPv6 writes it: write "
+                                            "127.0.0.1:4001"),
                 ("127.0.0.1:4000", "server: 'listen' has '127.0.0.1:4000' beside 127.0.0.1:4000, which meet: leave one of them out")):
             path = self.written({**OPEN, "server": {"listen": ["127.0.0.1:4000", entry]}})
             done = subprocess.run([BINARY, "check", "--config", path], capture_output=True, text=True, timeout=PATIENCE, check=False)

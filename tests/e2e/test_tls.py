@@ -267,6 +267,10 @@ class Bytes(TlsCase):
         self.assertEqual(request_on(connection, "GET", "/health/live").status, 200)
         connection.close()
         self.assertEqual([event.get("tls") for event in gateway.events("listening")], ["yes", None])
+        self.assertEqual(gateway.wait_event("serving")["tls"], "yes")
+        config["server"]["listen"] = "unix:" + self.path("alone.sock")
+        alone = self.gateway(config, arguments=(), tls=self.authority.context())
+        self.assertNotIn("tls", alone.wait_event("serving"), "nobody speaks it there")
 
     def test_thousands_of_handshakes_that_are_cut_anywhere_leave_nothing(self):
         """The harness looks for descriptors, LeakSanitizer for memory, when the gateway has ended."""
@@ -337,6 +341,24 @@ class Clients(TlsCase):
             stranger.load_cert_chain(*other.sign("mallory"))
             self.refused_handshake(gateway, stranger, "certificate")
         self.assertEqual(self.counted(gateway, "certificate", "sandgate_tls_handshake_failures_total"), 4)
+
+    def test_why_a_clients_certificate_is_refused_is_told_on_both_sides(self):
+        """A client of TLS 1.3 has sent its request before it is told."""
+        gateway = self.secure(tls={"client_ca": str(self.authority.ca)}, context=self.with_certificate(self.authority.sign("alice")))
+        gone = self.with_certificate(self.authority.sign("gone", days=-1))
+        stranger = self.with_certificate(Authority(self.folder, "other").sign("mallory"))
+        for most in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            gone.maximum_version = stranger.maximum_version = most
+            nobody = self.authority.context(most=most)
+            said, event = self.refused_handshake(gateway, gone, "certificate")
+            self.assertIn("certificate expired", said)
+            self.assertEqual(event["reason"], "certificate verify failed: certificate has expired")
+            said, event = self.refused_handshake(gateway, stranger, "certificate")
+            self.assertIn("unknown ca", said)
+            self.assertEqual(event["reason"], "certificate verify failed: unable to get local issuer certificate")
+            said, event = self.refused_handshake(gateway, nobody, "certificate")
+            self.assertIn("certificate required" if most is ssl.TLSVersion.TLSv1_3 else "handshake failure", said)
+            self.assertEqual(event["reason"], "peer did not return a certificate")
 
     def test_a_session_of_before_opens_nothing_once_the_authority_has_changed(self):
         alice = self.with_certificate(self.authority.sign("alice"))
@@ -435,6 +457,46 @@ class Certificates(TlsCase):
             self.assertEqual(code, 1, message)
             self.assertRegex(said.splitlines()[0], rf"^F:\d+:\d+: server\.tls: '{option}' {re.escape(wanted)}")
             self.assertEqual(len(said.splitlines()), 2, said)
+
+    def test_certificates_that_nobody_takes_are_told(self):
+        """Also as one of those behind the first, and at a reload, which changes nothing then."""
+        authority = self.authority
+        parameters = pathlib.Path(self.path("dsa.pem"))
+        openssl("genpkey", "-genparam", "-algorithm", "DSA", "-pkeyopt", "dsa_paramgen_bits:2048", "-out", parameters)
+        short, sha1 = authority.sign_itself("short", "rsa:1024"), authority.sign_by_sha1("sha1")
+        dsa = authority.sign_itself("dsa", f"dsa:{parameters}")
+        rows = ((short, "whose key is too short for TLS of today, RSA of 1024 bits: make one of 2048 bits or more, or on the curve P-256"),
+                (sha1, "that was signed with a digest that is too weak for TLS of today, such as SHA-1: have it signed with SHA-256"),
+                (dsa, "whose key is of a kind that TLS of today has no use for (DSA): make one of RSA or on the curve P-256"))
+        gateway = self.secure()
+        for pair, message in rows:
+            for number in (1, 2):
+                if number == 2 and pair is dsa:
+                    continue  # it makes no difference what kind of key an authority has
+                certificate, key = self.files(pair if number == 1 else None)
+                if number == 2:
+                    certificate.write_text(certificate.read_text() + pair[0].read_text())
+                code, said = self.check(self.config((certificate, key)))
+                self.assertEqual(code, 1, said)
+                self.assertRegex(said.splitlines()[0], r"^F:\d+:\d+: server\.tls: 'certificate' "
+                                 + re.escape(f"has a certificate (number {number}) {message}: '{certificate}'") + "$")
+                self.assertEqual(len(said.splitlines()), 2, said)
+            self.put(*self.served, pair)
+            gateway.signal(signal.SIGHUP)
+            poll(lambda: gateway.events("reload_problem") and message in gateway.events("reload_problem")[-1]["message"],
+                 "the problem to be told")
+        self.assertEqual(get(gateway, "/health/live").status, 200)
+
+    def test_a_curve_that_hardly_any_client_knows_is_spoken_of(self):
+        warning = "the certificate's key is on the curve secp256k1, which hardly any client takes: make one on P-256"
+        files = self.files(self.authority.sign_itself("curve", "ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"))
+        self.assertEqual(self.check(self.config(files)), (0, f"sandgate: server.tls: {warning}\n"))
+        told = self.secure(files).wait_event("certificate")
+        self.assertEqual((told["level"], told["message"]), ("warn", warning))
+        for curve in ("P-256", "P-384", "P-521"):
+            files = self.files(self.authority.sign_itself(curve, "ec", "-pkeyopt", f"ec_paramgen_curve:{curve}"))
+            self.assertEqual(self.check(self.config(files)), (0, ""))
+        self.assertEqual(self.check(self.config(self.files(self.authority.sign_itself("ed", "ed25519")))), (0, ""))
 
     def test_what_is_wrong_with_the_clients_authorities_is_told(self):
         certificate, key = self.files()
