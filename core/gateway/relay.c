@@ -123,9 +123,17 @@ struct beside { /* what is read of an answer on its way */
     struct relayed_usage usage;
 };
 
+/* Before the client has the whole answer, and can come back. */
+static void relay_settle(struct request *r, struct beside *beside)
+{
+    relayed_ids_end(&beside->ids);
+    limits_leave(r);
+}
+
 static int relay_pieces(struct request *r, struct upstream_call *call, struct beside *beside,
                         struct sg_error *err)
 {
+    int64_t left = call->is_renamed ? -1 : length_down(call);
     for (;;) {
         struct str piece;
         int rc = upstream_call_read(call, &piece, err);
@@ -134,12 +142,15 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct be
             return rc;
         }
         if (piece.len == 0) {
-            relayed_ids_end(&beside->ids); /* before the client can come back with them */
-            limits_leave(r);
+            relay_settle(r, beside);
             return http_answer_end(r->exchange, err);
         }
         relayed_ids_feed(&beside->ids, piece);
         relayed_usage_feed(&beside->usage, piece);
+        left -= left > 0 ? (int64_t)piece.len : 0;
+        if (left == 0) { /* where the length is told, nothing follows the last byte */
+            relay_settle(r, beside);
+        }
         rc = http_answer_write(r->exchange, piece, err);
         if (rc != 0) {
             return rc;

@@ -89,27 +89,28 @@ void relayed_ids_begin(struct relayed_ids *ids, const struct upstream_call *call
     turn_stream_init(&ids->stream);
 }
 
+/* Each by itself: an upstream may give one of them again, and the others still stand. */
+static void ids_keep(struct relayed_ids *ids)
+{
+    struct request *r = ids->request;
+    for (; ids->kept < ids->count; ids->kept++) {
+        struct record_input input = {.identity = r->identity,
+                                     .ids = &ids->ids[ids->kept],
+                                     .ids_count = 1,
+                                     .data = str_of(r->upstream->name)};
+        (void)records_keep(r->gateway->relayed, &input, clock_ms()); /* too much: it is not known */
+    }
+}
+
 void relayed_ids_feed(struct relayed_ids *ids, struct str piece)
 {
     struct sg_error ignored;
     if (ids->is_on && ids->is_stream) { /* an event at a time is kept of it */
         ids->is_on = turn_stream_feed(&ids->stream, piece, event_take, ids, &ignored) == 0;
+        ids_keep(ids);
     } else if (ids->is_on) {
         ids->is_on = account_take(&ids->request->account, piece.len, &ignored) == 0 &&
                      buf_append_str(&ids->json, piece);
-    }
-}
-
-/* Each by itself: an upstream may give one of them again, and the others still stand. */
-static void ids_keep(const struct relayed_ids *ids)
-{
-    struct request *r = ids->request;
-    for (size_t i = 0; i < ids->count; i++) {
-        struct record_input input = {.identity = r->identity,
-                                     .ids = &ids->ids[i],
-                                     .ids_count = 1,
-                                     .data = str_of(r->upstream->name)};
-        (void)records_keep(r->gateway->relayed, &input, clock_ms()); /* too much: it is not known */
     }
 }
 
@@ -125,7 +126,7 @@ void relayed_ids_end(struct relayed_ids *ids)
     }
     arena_free(scratch);
     ids_keep(ids);
-    ids->count = 0;
+    ids->count = ids->kept = 0;
     ids->is_on = false;
     turn_stream_clear(&ids->stream);
     buf_clear(&ids->json);

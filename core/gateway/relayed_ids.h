@@ -14,9 +14,11 @@ struct relayed_ids { /* of one answer */
     struct buf json;
     struct str *ids;
     size_t count;
+    size_t kept; /* the first so many are recorded */
 };
 
 void relayed_ids_begin(struct relayed_ids *, const struct upstream_call *);
+/* Before the client gets the piece: what a stream tells it is recorded then, since it may come back with it at once. */
 void relayed_ids_feed(struct relayed_ids *, struct str piece);
 /* The answer is over, in whatever way: what came of it is recorded. */
 void relayed_ids_end(struct relayed_ids *);

@@ -1,8 +1,9 @@
 """Objects that an upstream keeps under the operator's key and gave to one identity in a relayed answer: that identity may
 name them, with that upstream; nobody else can, and nothing that a client had repeated in an answer counts."""
 import json
+import threading
 
-from client import post
+from client import Wire, post
 from harness import E2E, main
 from upstream import Status, Stream, events
 
@@ -52,6 +53,26 @@ class RelayedIds(E2E):
                         {"input": [{"type": "item_reference", "id": "msg_1"}]}, {"tools": container}):
             self.assertEqual(self.ask(gateway, A, **members).status, 200, members)
             self.assertEqual(self.ask(gateway, B, **members).status, 400, members)
+
+    def test_ids_of_a_stream_count_before_it_ends(self):
+        """A client may come back with the last event while the end of the stream is still on its way."""
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def hold(connection):
+            connection.begin_stream()
+            connection.chunk(events({"type": "response.completed", "response": response()}, end=False))
+            gate.wait(60)
+            connection.end()
+            return True
+        upstream = self.upstream(hold, forever=plain(response("resp_2")))
+        gateway = self.serve(upstream, auth=KEYS)
+        with Wire(gateway) as wire:
+            wire.post({"model": "mock", "input": "x", "stream": True}, PATH, (f"Authorization: Bearer {A}",))
+            self.assertIn(b"response.completed", wire.stream().readline())
+            self.assertEqual(self.ask(gateway, A, previous_response_id="resp_1").status, 200)
+            self.assertEqual(self.ask(gateway, B, previous_response_id="resp_1").status, 400)
+            gate.set()
 
     def test_a_stream_longer_than_the_memory_for_requests_is_read_to_its_end(self):
         delta = {"type": "response.output_text.delta", "delta": "x" * 60000}
