@@ -260,6 +260,7 @@ int relay_serve(struct request *r, struct sg_error *err)
         rc = relay_head(r, &call, err);
     }
     if (rc == 0 && held.len > 0) {
+        limits_leave(r); /* it is all of the answer: as in relay_settle() */
         rc = http_answer_write(r->exchange, buf_str(&held), err);
     }
     if (rc == 0) {
