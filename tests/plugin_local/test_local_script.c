@@ -125,7 +125,7 @@ static void code_over_its_time_is_interrupted(void)
 static bool survives(const char *cell)
 {
     js_for("globalThis.kept = 5; await null", DEFAULT_TIMEOUT_MS);
-    js_for(cell, 500);
+    js_for(cell, 200);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     js_for("await new Promise((r) => setTimeout(() => setImmediate(r), 1));"
            "(await fs.promises.readFile('/etc/hostname')).length + kept",
@@ -179,7 +179,7 @@ static bool later_cell_survives(void)
 {
     js_for("globalThis.kept = 5; setTimeout(() => { kept = 6; for (;;); }, 1); 0",
            DEFAULT_TIMEOUT_MS);
-    js_for("0", 500);
+    js_for("0", 200);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
     js_for("kept", DEFAULT_TIMEOUT_MS);
     EXPECT_TEXT(o.error.message, "");
@@ -245,7 +245,7 @@ static void edge_body(void)
     };
     int stopped = 0, ended = 0, killed = 0;
     EXPECT_JS("let kept = 5", "");
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 48; round++) {
         js_for(cells[round % 4], 15 + round / 4);
         stopped += o.code == SG_E_TIMEOUT;
         ended += o.code == 0;
@@ -258,7 +258,7 @@ static void edge_body(void)
             EXPECT_TEXT(o.all.data, VALUE("5"));
         }
     }
-    CU_ASSERT_EQUAL(stopped + ended, 60);
+    CU_ASSERT_EQUAL(stopped + ended, 48);
     CU_ASSERT_TRUE(stopped > killed);
 }
 
