@@ -39,7 +39,7 @@ static const char *without_names(const struct instance *instance, const char *me
 
 static const struct failure_texts create_texts = {
     .limit = "All sandboxes are in use, and none became free in time.",
-    .timeout = "No sandbox could be had in time.",
+    .timeout = "No sandbox could be had in time: too much else is going on. Try again in a moment.",
     .other = "The sandbox could not be made.",
 };
 static const struct failure_texts run_texts = {

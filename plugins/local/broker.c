@@ -129,7 +129,8 @@ static int hello_take(struct local *local, struct sg_call *call, struct sg_error
     int events = 0;
     int result = sg->wait_fd(call, local->broker_fd, SG_READ, HELLO_MS, &events, err);
     if (result == SG_E_TIMEOUT && sg->time_left_ms(call) > 0) {
-        return sg->fail(err, local->unavailable, "the broker did not start within 20s");
+        return sg->fail(err, local_busy(local),
+                        "the broker did not start within 20s: the machine is too busy");
     }
     if (result != 0) {
         return result;
@@ -273,10 +274,11 @@ static int await_reply(struct local *local, struct sg_call *call, int fd, struct
         int ready = 0;
         int64_t ms = patience_look(&patience, answers_read(local), local_now_ms(), &is_silent);
         if (ms == 0) {
-            return is_silent ? sg->fail(err, local->unavailable,
-                                        "the broker gave no answer to anybody within %ds",
+            return is_silent ? sg->fail(err, local_busy(local),
+                                        "the broker gave no answer to anybody within %ds: the "
+                                        "machine is too busy, or the broker is stopped",
                                         PATIENCE_SILENCE_MS / 1000)
-                             : sg->fail(err, local->unavailable,
+                             : sg->fail(err, local_busy(local),
                                         "no box could be made within %ds: the machine is too busy",
                                         PATIENCE_MOST_MS / 1000);
         }

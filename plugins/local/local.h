@@ -157,6 +157,9 @@ const char *box_end_text(const struct local *, const struct box *, char *text, s
 /* ---- provider.c: the operations but run ---- */
 
 int64_t local_now_ms(void);
+/* What a box is that the machine was too busy to make in time: the core tells the model to try again. In open() a matter of
+ * configuration as any other failure. */
+enum sg_code local_busy(const struct local *);
 int local_create(
     struct local *, struct sg_call *, int64_t life_ms, struct box **ret_box,
     struct sg_error

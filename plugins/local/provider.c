@@ -22,6 +22,11 @@ int64_t local_now_ms(void)
 
 /* ---- create ---- */
 
+enum sg_code local_busy(const struct local *local)
+{
+    return local->unavailable == SG_E_CONFIG ? SG_E_CONFIG : SG_E_TIMEOUT;
+}
+
 int local_create(struct local *local, struct sg_call *call, int64_t life_ms, struct box **ret_box,
                  struct sg_error *err)
 {
@@ -91,7 +96,8 @@ int local_await_start(struct local *local, struct sg_call *call, struct box *box
         int64_t left = until - local_now_ms();
         if (left <= 0) {
             box_kill(box);
-            return sg->fail(err, local->unavailable, "the interpreter did not start within 20s");
+            return sg->fail(err, local_busy(local),
+                            "the interpreter did not start within 20s: the machine is too busy");
         }
         int result = await_word(call, box, left, err);
         if (result != 0) {

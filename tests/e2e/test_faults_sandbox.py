@@ -63,7 +63,8 @@ def of_loss(mode):
 
 def of_creations_that_hang():
     """A creation has a minute. The request's end does not end it; what it has made by then is deleted."""
-    late = "[sandbox unavailable] No sandbox could be had in time."
+    late = ("[sandbox unavailable] No sandbox could be had in time: too much else is going on. "
+            "Try again in a moment.")
     step, behind = "container create", "hang behind the handle"
     for mode in ("plain", "stream"):
         yield told(step, "hang", "create-hang", "x=1", late, {}, mode, None)

@@ -492,6 +492,14 @@ static void disk_body(void)
 {
     exec("try:\n    open('big', 'wb').write(bytes(40 << 20))\nexcept OSError as e: print(e.errno)");
     EXPECT_PART("28\n27\n", o.out.data); /* no space, or over the size of a file */
+    /* Python itself drops what it cannot write of a file that nobody closes. */
+    EXPECT_RUN(
+        "import os\nwith open('/tmp/rest', 'wb', 0) as rest:\n    try:\n"
+        "        while rest.write(bytes(1 << 20)): pass\n    except OSError as e: print(e.errno)\n"
+        "open('unclosed', 'w').write('text')\nprint(os.stat('unclosed').st_size)\n"
+        "try:\n    with open('closed', 'w') as f: f.write('text')\n"
+        "except OSError as e: print(e.errno)\nos.remove('/tmp/rest')",
+        "[out]28\n0\n28\n");
     exec("import os, shutil\nos.remove('big')\nn = 0\ntry:\n"
          "    while True: open(f'/tmp/{n}', 'w').close(); n += 1\n"
          "except OSError as e: print(e.errno, n < 500)");

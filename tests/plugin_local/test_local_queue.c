@@ -74,8 +74,9 @@ static void silent_body(void)
 {
     pid_t broker = (pid_t)host_broker_pid();
     CU_ASSERT_EQUAL(kill(broker, SIGSTOP), 0);
-    CU_ASSERT_EQUAL(host_create(600000, box, &e), SG_E_UNAVAILABLE);
-    EXPECT_TEXT(e.message, "local (box): the broker gave no answer to anybody within 10s");
+    CU_ASSERT_EQUAL(host_create(600000, box, &e), SG_E_TIMEOUT);
+    EXPECT_TEXT(e.message, "local (box): the broker gave no answer to anybody within 10s: the "
+                           "machine is too busy, or the broker is stopped");
     CU_ASSERT_EQUAL(kill(broker, SIGCONT), 0);
     CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
     EXPECT_RUN("print(6 * 7)", "[out]42\n");
@@ -95,19 +96,36 @@ static const char mute[] =
     "while ask:\n"
     "    ask, fds, *_ = socket.recv_fds(broker, 4096, 4); kept.append(fds)\n";
 
-static void a_broker_that_never_makes_a_box_is_told_when_it_opens(void)
+/* And one that does not even say hello. */
+static const char dumb[] = "#!/usr/bin/python3 -I\nimport socket\n"
+                           "while socket.socket(fileno=3).recv(4096): pass\n";
+
+static void expect_open_fails(const char *broker, const char *message)
 {
     char folder[] = "/tmp/sandgate-local-queue-XXXXXX", path[64];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/local-broker", folder);
     FILE *file = fopen(path, "we");
-    CU_ASSERT_TRUE_FATAL(file != NULL && fputs(mute, file) >= 0 && fchmod(fileno(file), 0755) == 0);
+    CU_ASSERT_TRUE_FATAL(file != NULL && fputs(broker, file) >= 0 &&
+                         fchmod(fileno(file), 0755) == 0);
     CU_ASSERT_EQUAL(fclose(file), 0);
     struct host_options options = {.libexec = folder};
     host_run(open_fiber, &options);
     CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
-    EXPECT_TEXT(e.message, "local (box): no box could be made within 30s: the machine is too busy");
+    EXPECT_TEXT(e.message, message);
     CU_ASSERT_TRUE(remove(path) == 0 && remove(folder) == 0);
+}
+
+static void a_broker_that_never_makes_a_box_is_told_when_it_opens(void)
+{
+    expect_open_fails(mute,
+                      "local (box): no box could be made within 30s: the machine is too busy");
+}
+
+static void a_broker_that_never_says_hello_is_told_when_it_opens(void)
+{
+    expect_open_fails(dumb,
+                      "local (box): the broker did not start within 20s: the machine is too busy");
 }
 
 static const struct test tests[] = {
@@ -117,6 +135,7 @@ static const struct test tests[] = {
     TEST(who_has_left_gets_no_box),
     TEST(a_broker_that_answers_nobody_is_told),
     TEST(a_broker_that_never_makes_a_box_is_told_when_it_opens),
+    TEST(a_broker_that_never_says_hello_is_told_when_it_opens),
 };
 
 int main(int argc, char **argv)

@@ -125,10 +125,6 @@ static void interrupt_body(void)
         }
         EXPECT_TEXT(o.all.data, VALUE("5"));
     }
-    if (!is_interrupted("for (;;) await null")) { /* nothing leads out of this */
-        return;
-    }
-    EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
     EXPECT_RUN("own", VALUE("1"));
     EXPECT_RUN("import subprocess\nsubprocess.run(['pgrep', 'sleep']).returncode", VALUE("1"));
 }
@@ -136,6 +132,120 @@ static void interrupt_body(void)
 static void code_over_its_time_is_interrupted(void)
 {
     with_calm_box(interrupt_body);
+}
+
+/* After the interrupt node is there, with its variables and with all that it waits by. False where the machine is too busy. */
+static bool survives(const char *cell)
+{
+    js_for("globalThis.kept = 5; await null", DEFAULT_TIMEOUT_MS);
+    js_for(cell, 200);
+    if (too_busy()) {
+        return false;
+    }
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    js_for("await new Promise((r) => setTimeout(() => setImmediate(r), 1));"
+           "(await fs.promises.readFile('/etc/hostname')).length + kept",
+           DEFAULT_TIMEOUT_MS);
+    if (too_busy()) {
+        return false;
+    }
+    EXPECT_TEXT(o.error.message, "");
+    EXPECT_TEXT(o.all.data, VALUE("13"));
+    return true;
+}
+
+static size_t behind_tried; /* another box goes on with the one at which the machine was too busy */
+
+/* Each way in which code can keep node busy when the cell's own first part is over. */
+static void behind_body(void)
+{
+    static const char *const cells[] = {
+        "for (;;) await null",
+        "await null; for (;;);",
+        "await null; for (;;) try { for (;;); } finally { continue }",
+        "await new Promise((r) => setTimeout(r, 1)); for (;;);",
+        "await fs.promises.readFile('/etc/hostname'); for (;;);",
+        "setTimeout(() => { for (;;); }, 1); await new Promise(() => {})",
+        "setImmediate(() => { for (;;); }); await new Promise(() => {})",
+        "process.nextTick(() => { for (;;); }); await new Promise(() => {})",
+        "queueMicrotask(() => { for (;;); }); await new Promise(() => {})",
+        "process.stdin.on('data', () => {}).on('end', () => { for (;;); }); await new Promise(() "
+        "=> "
+        "{})",
+        "await null; /^(a+)+$/.test('a'.repeat(60) + 'b')",
+        "await null; Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
+        "await null; child_process.execSync('sleep 1000')",
+        "await null; for (;;) console.log('x')",
+        "await null; ({[util.inspect.custom]() { for (;;); }})",
+    };
+    while (behind_tried < COUNT_OF(cells) && survives(cells[behind_tried])) {
+        behind_tried++;
+    }
+    if (behind_tried == COUNT_OF(cells)) {
+        EXPECT_RUN("import subprocess\nsubprocess.run(['pgrep', 'sleep']).returncode", VALUE("1"));
+    }
+}
+
+static void code_that_is_busy_behind_an_await_is_interrupted_too(void)
+{
+    behind_tried = 0;
+    with_calm_box(behind_body);
+}
+
+/* It keeps the next cell from being read, until that is over its time. */
+static void left_busy_body(void)
+{
+    js_for("globalThis.kept = 5; setTimeout(() => { kept = 6; for (;;); }, 1); 0",
+           DEFAULT_TIMEOUT_MS);
+    js_for("0", 200);
+    if (too_busy()) {
+        return;
+    }
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    js_for("kept", DEFAULT_TIMEOUT_MS);
+    if (too_busy()) {
+        return;
+    }
+    EXPECT_TEXT(o.error.message, "");
+    EXPECT_TEXT(o.all.data, VALUE("6"));
+}
+
+static void what_an_earlier_cell_has_left_busy_is_interrupted_with_a_later_one(void)
+{
+    with_calm_box(left_busy_body);
+}
+
+/* What node itself does not get over: it calls the one that was broken off again, without end. */
+static void lost_body(void)
+{
+    EXPECT_JS("let kept = 5", "");
+    js_for("setImmediate(() => {}); setImmediate(() => { for (;;); }); await new Promise(() => {})",
+           500);
+    CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
+    EXPECT_TEXT(o.err.data, "");
+    EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
+}
+
+static void a_node_that_cannot_go_on_is_killed_and_the_next_cell_says_so(void)
+{
+    with_box(lost_body);
+}
+
+/* Its descriptors are put onto numbers of its own, whichever the code holds. */
+static void numbers_body(void)
+{
+    EXPECT_RUN("files = []", "");
+    EXPECT_JS("1 + 1", VALUE("2"));
+    for (int i = 0; i < 10; i++) {
+        EXPECT_RUN("files.append(open('/dev/null'))", "");
+        js_for("process.exit()", DEFAULT_TIMEOUT_MS);
+        EXPECT_JS("await null; 1 + 2", NEW_NODE("had ended") VALUE("3"));
+    }
+}
+
+static void node_starts_whatever_descriptors_the_code_holds(void)
+{
+    with_box(numbers_body);
 }
 
 /* Cells that end by themselves about when they are interrupted, each way in which a cell can be busy: whoever comes first, the
@@ -146,11 +256,12 @@ static void edge_body(void)
         "const until = performance.now() + 20; while (performance.now() < until);",
         "await new Promise((r) => setTimeout(r, 20))",
         "child_process.execSync('sleep 0.02')",
+        "await null; const end = performance.now() + 20; while (performance.now() < end);",
     };
     int stopped = 0, ended = 0, killed = 0;
     EXPECT_JS("let kept = 5", "");
-    for (int round = 0; round < 45; round++) {
-        js_for(cells[round % 3], 15 + round / 3);
+    for (int round = 0; round < 48; round++) {
+        js_for(cells[round % 4], 15 + round / 4);
         if (too_busy()) { /* all of the box was killed */
             return;
         }
@@ -165,7 +276,7 @@ static void edge_body(void)
             EXPECT_TEXT(o.all.data, VALUE("5"));
         }
     }
-    CU_ASSERT_EQUAL(stopped + ended, 45);
+    CU_ASSERT_EQUAL(stopped + ended, 48);
     CU_ASSERT_TRUE(stopped > killed);
 }
 
@@ -311,12 +422,14 @@ static void missing_body(void)
 {
     EXPECT_RUN("import gc\ngc.unfreeze() # what is of the template\nc = [o for o in "
                "gc.get_objects() if type(o).__name__ == 'Scripts'][0]\n"
-               "type(c).run.__globals__['NODES'] = ()",
+               "type(c).run.__globals__['NODES'] = ()\n"
+               "import os\nfds = os.listdir('/proc/self/fd')",
                "");
     js_for("1", DEFAULT_TIMEOUT_MS);
     CU_ASSERT_EQUAL(o.code, SG_E_INVALID);
     EXPECT_TEXT(o.error.message, "local (box): the container has no JavaScript: there is no node "
                                  "in its /usr/bin, which is the machine's; install it there");
+    EXPECT_RUN("print(os.listdir('/proc/self/fd') == fds)", "[out]True\n");
     host_exec(box, "ruby", "1", 1, DEFAULT_TIMEOUT_MS, &o);
     EXPECT_TEXT(o.error.message, "local (box): local runs python, bash and javascript, not 'ruby'");
 }
@@ -331,6 +444,10 @@ static const struct test tests[] = {
     TEST(what_cells_declare_stays_and_may_be_declared_again),
     TEST(an_error_has_a_short_stack_and_state_survives_it),
     TEST(code_over_its_time_is_interrupted),
+    TEST(code_that_is_busy_behind_an_await_is_interrupted_too),
+    TEST(what_an_earlier_cell_has_left_busy_is_interrupted_with_a_later_one),
+    TEST(a_node_that_cannot_go_on_is_killed_and_the_next_cell_says_so),
+    TEST(node_starts_whatever_descriptors_the_code_holds),
     TEST(an_interrupt_belongs_to_its_cell_or_to_none),
     TEST(what_an_earlier_cell_left_running_does_not_print_into_a_later_one),
     TEST(all_that_node_waits_for_comes),

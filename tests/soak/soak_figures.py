@@ -1,6 +1,8 @@
 """What a soak measures: the gateway's processes, those in boxes, memory, descriptors, mounts and control groups."""
+import collections
 import os
 import pathlib
+import re
 import socket
 
 FIELDS = ("seconds", "boxes", "in_boxes", "helpers", "gateway_kib", "gateway_fds", "helpers_kib", "helpers_fds", "mounts", "groups")
@@ -87,6 +89,14 @@ def allocated(path):
         asked.settimeout(30)
         asked.connect(str(path))
         return int(asked.makefile().read())
+
+
+def counted(pattern, log):
+    """The pattern's last groups in the log, with how often each came and after how many milliseconds (its first group)."""
+    found = collections.defaultdict(list)
+    for ms, text in re.findall(pattern, read(log)):
+        found[text].append(int(ms))
+    return [(f"{text} (after {min(times)} to {max(times)} ms)", len(times)) for text, times in found.items()]
 
 
 def growth(values, requests):

@@ -8,10 +8,10 @@ TIMEOUT_S = 120  # of one request; a gateway that answers later than that hangs
 
 # What an answer says where a box was lost to something that its own code did not do.
 LOST = re.compile(r"ended from outside|crashed with SIGKILL|closed its connection|no longer exists|NameError|"
-                  r"broker (ended|gave no answer)|(interpreter|run: it) did not start|exit status 137|The sandbox failed|variables and files are gone")
+                  r"broker (ended|gave no answer)|(interpreter|run: it) did not start|exit status 137|a child died of -9|The sandbox failed|variables and files are gone")
 
 
-REFUSED = "could not be made"
+REFUSED = re.compile("could not be made|could be had in time")
 
 
 class Step:
@@ -32,8 +32,9 @@ def steps(random, state):
         (3, lambda: Step("error", f"raise ValueError('no {n}')", rf"ValueError: no {n}")),
         (2, lambda: Step("output", f"for i in range({random.randrange(1, 4000)}): print('o' * 1000)\nprint('end {n}')", f"end {n}|output cut: ")),
         (1, lambda: Step("flood", "while True: print('f' * 100000)", r"output limit|printed more than")),
-        (2, lambda: Step("children", f"import subprocess\nprint(subprocess.run('for i in 1 2 3; do sleep {sleep} & done; wait; echo {n}', "
-                                     "shell=True, capture_output=True, text=True).stdout)", str(n))),
+        (2, lambda: Step("children", f"import subprocess\nr = subprocess.run('for i in 1 2 3; do sleep {sleep} & done; wait; echo {n}', "
+                                     "shell=True, capture_output=True, text=True)\n"
+                                     "print(r.stdout if r.returncode == 0 else f'a child died of {r.returncode}')", str(n))),
         (2, lambda: Step("left behind", "import subprocess\nfor _ in range(3): subprocess.Popen(['setsid', 'sleep', '1000'])\nprint('left')",
                          "left")),
         (1, lambda: Step("many processes", "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"

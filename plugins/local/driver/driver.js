@@ -18,17 +18,24 @@
   const STACK_LINES = 12;
   const RUN = Symbol('run');
   const TAKE = Symbol('take');
+  const CUT = Symbol('cut');
   const PIECE = 1 << 15;
+  // What a cell has that does more when node has left its first part.
+  const GOES_ON = /\b(?:await|async|then|Promise|nextTick|queueMicrotask)\b/;
   const fd = Number(process.argv[1]);
   const socket = new (require('net').Socket)({ fd });
   const token = fs.openSync(`/proc/self/fd/${process.argv[2]}`, fs.constants.O_RDWR | fs.constants.O_NONBLOCK);
   fs.closeSync(Number(process.argv[2]));
+  const cuts = Number(process.argv[3]);
   const session = new inspector.Session();
   const cells = new AsyncLocalStorage();
   const trigger = new vm.Script('this[Object.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
   let current = 0; // the number of the cell that runs; 0: none
-  let isBusy = false; // within run()
-  let hasEnded = false; // and told when that is left
+  let last = 0; // the number of the last one that was read
+  let isReading = false; // of cells, and within run()
+  let isBusy = false; // with the part of a cell that comes before all that it waits for
+  let hasEnded = false; // meanwhile, and told when that is over
+  let isCut = false; // what kept node busy, and the cell has yet to be told its end
   let post, taken;
 
   // Written at once, so that what is printed keeps its order with what programs print that code starts.
@@ -103,9 +110,13 @@
       hasEnded = true;
       return;
     }
-    session.post('Runtime.discardConsoleEntries');
-    say('done', current, 0);
+    const number = current;
     current = 0;
+    session.post('Runtime.discardConsoleEntries');
+    say('done', number, 0);
+    if ((process.getActiveResourcesInfo?.().length ?? 0) > resources) {
+      startCutter();
+    }
   }
 
   // The value itself, of what the inspector says of it.
@@ -144,6 +155,7 @@
   }
 
   function interrupted() {
+    isCut = false;
     if (current !== 0) {
       say('error', current, encoded(JSON.stringify(['Interrupted', 'the code was interrupted', 'Interrupted'])));
       finish();
@@ -178,8 +190,70 @@
     }
   }
 
+  // ---- what keeps node busy behind an await, or when its cell has ended ----
+
+  // Nothing that comes is read meanwhile. A thread of its own is told by the other side (node.py) which cell is to be broken off,
+  // and has the inspector call this amid the code that runs. As after an error that was met, node must then forget in whose name
+  // it ran, or it ends. An order that comes late means a cell that has ended, and nothing is done.
+  let cutter;
+  let asyncWrap;
+  try {
+    asyncWrap = process.binding('async_wrap');
+  } catch {
+    // a node that no longer has it
+  }
+  function cut(number) {
+    if (!isReading && (number === current || number > last)) {
+      isCut = true;
+      asyncWrap.clearAsyncIdStack();
+      session.post('Runtime.terminateExecution');
+    }
+  }
+
+  // It is connected only while it asks: node would wait for it at its end, and say so.
+  function cutterMain() {
+    const { Session } = require('inspector');
+    const { workerData } = require('worker_threads');
+    let isAsking = false;
+    const orders = new (require('net').Socket)({ fd: workerData });
+    orders.on('data', (data) => {
+      const number = Number(String(data).trim().split('\n').pop());
+      if (!isAsking) {
+        const session = new Session();
+        isAsking = true;
+        session.connectToMainThread();
+        const expression = `this[Object.getOwnPropertySymbols(this).find((s) => s.description === "cut")](${number})`;
+        session.post('Runtime.evaluate', { expression }, () => {
+          session.disconnect();
+          isAsking = false;
+        });
+      }
+    });
+    orders.on('error', () => {});
+  }
+
+  // Takes some milliseconds and megabytes, so only once there is something that it may be needed for. Without it all goes on as
+  // well: what cannot be broken off ends with node.
+  function startCutter() {
+    if (cutter === undefined && typeof asyncWrap?.clearAsyncIdStack === 'function') {
+      try {
+        const { Worker } = require('worker_threads');
+        cutter = new Worker(`(${cutterMain})()`, {
+          eval: true,
+          workerData: cuts,
+          resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
+        });
+        cutter.on('error', () => {});
+        cutter.unref();
+      } catch {
+        cutter = null;
+      }
+    }
+  }
+
   function run(number, code) {
-    current = number;
+    current = last = number;
+    isCut = false;
     const expression = `${asExpression(code)}\n//# sourceURL=cell-${number}`;
     post = () =>
       cells.run(number, () =>
@@ -189,6 +263,7 @@
     hidden(TAKE, (value) => {
       taken = value;
     });
+    hidden(CUT, cut);
     let isBrokenOff = false;
     isBusy = true;
     hasEnded = false;
@@ -202,6 +277,8 @@
       interrupted();
     } else if (hasEnded) {
       finish();
+    } else if (GOES_ON.test(code)) {
+      startCutter();
     }
   }
 
@@ -273,14 +350,16 @@
   }
 
   socket.on('data', (data) => {
+    isReading = true;
     received = Buffer.concat([received, data]);
     while (takeCell());
+    isReading = false;
   });
   socket.on('end', () => process.exit(0));
   socket.on('error', () => process.exit(0));
   // A signal breaks off what keeps node busy (runBusy); what waits is broken off by a line that says which cell is meant.
   process.on('SIGINT', () => {});
-  const tell = (error) => process.stderr.write(`Uncaught ${util.inspect(error)}\n`);
+  const tell = (error) => isCut || process.stderr.write(`Uncaught ${util.inspect(error)}\n`);
   process.on('uncaughtException', tell);
   process.on('unhandledRejection', tell);
   process.argv = [process.argv[0]];
@@ -288,5 +367,6 @@
   keepApart(process.stderr, 'err');
   session.connect();
   offerModules();
+  const resources = process.getActiveResourcesInfo?.().length;
   say('shell', 0, process.pid);
 })();

@@ -37,7 +37,7 @@ IDLE_MS = 20  # without a cell, after which what is late is made up for
 # Bound now, so that a cell that replaces one of these in its module does not take the driver along.
 _compile, _eval, _getpid, _exit = compile, eval, posix.getpid, posix._exit
 _readv, _read, _write = posix.readv, posix.read, posix.write
-_open, _close, _stat, _listdir = posix.open, posix.close, posix.stat, posix.listdir
+_open, _close, _dup, _stat, _listdir = posix.open, posix.close, posix.dup, posix.stat, posix.listdir
 _posix_spawn, _waitpid, _kill, _chdir, _fchdir = posix.posix_spawn, posix.waitpid, posix.kill, posix.chdir, posix.fchdir
 _ioctl, _poll, _lock_new, _ident = fcntl.ioctl, select.poll, _thread.RLock, _thread.get_ident
 _isinstance, _len, _str, _type, _getattr = isinstance, len, str, type, getattr

@@ -3,7 +3,7 @@
 
 NODES = ("/usr/bin/node", "/usr/local/bin/node", "/usr/bin/nodejs")
 # Its own openings of the pipes: node makes those that it is given non-blocking, for all who share them.
-BEGIN_NODE = 'exec "$1" --no-warnings -e "$2" @SOCKET@ @TOKEN@ >/dev/stdout 2>/dev/stderr'
+BEGIN_NODE = 'exec "$1" --no-warnings -e "$2" @SOCKET@ @TOKEN@ @CUTS@ >/dev/stdout 2>/dev/stderr'
 
 
 def is_file(path):
@@ -18,14 +18,21 @@ class Node(Shell):
 
     told = (b"out", b"err", b"text", b"error")
     has_low_numbers = True  # node hands none below 16 down to its children
+    token = cuts = None
 
-    def token_new(self):
+    def hand_more(self, handed):
         """A pipe with a byte in it while a signal would break off the cell: whoever reads it decides whether one is sent, this
-        side by doing so, or node by going on without. Without the byte a signal could end node, or be seen in the next cell."""
-        token, theirs = posix.pipe()
+        side by doing so, or node by going on without. Without the byte a signal could end node, or be seen in the next cell.
+        And a socket for what keeps node busy without a byte."""
+        import _socket
+
+        self.token, theirs = posix.pipe()
         _close(theirs)  # node opens one anew
-        posix.set_blocking(token, False)
-        return token
+        posix.set_blocking(self.token, False)
+        handed["@TOKEN@"] = _dup(self.token)
+        self.cuts, theirs = _socket.socketpair()
+        self.cuts.setblocking(False)  # nobody may read there
+        handed["@CUTS@"] = theirs.detach()
 
     def texts(self, is_bash):
         for path in NODES:
@@ -35,21 +42,40 @@ class Node(Shell):
 
     def interrupt(self):
         """For a cell that waits; it is answered with the end in any case."""
+        from time import monotonic as now
+
+        self.insist_at = now() + INSIST_S
         try:
             self.socket.sendall(b"-%d\n1\n\n" % self.count, self.flags)
         except OSError:
             pass  # its end is about to be told
 
     def insist(self):
-        """For one that keeps node busy."""
+        """For one that keeps node busy: by its first part, or so that what was sent is not read."""
+        from time import monotonic as now
+
         try:
             if _read(self.token, 1):
                 kill_quietly(self.pid, _signal.SIGINT)
         except OSError:
             pass  # it does not, or not yet
+        if now() >= self.insist_at:
+            self.insist_at = now() + INSIST_S
+            try:
+                self.cuts.send(b"%d\n" % self.count, self.flags)
+            except OSError:
+                pass  # its end is about to be told
 
     def has_settled(self):
         return True  # a signal that was sent has been waited for
+
+    def end(self):
+        super().end()
+        if self.cuts is not None:
+            self.cuts.close()
+        if self.token is not None:
+            _close(self.token)
+            self.token = None
 
     def tell(self, kind, count, data):
         import binascii

@@ -93,34 +93,48 @@ class Shell:
         self.received = b""
         self.pid = self.watcher = 0
         self.count = 0
-        self.token = self.token_new()
         self.socket, theirs = _socket.socketpair()
+        handed = {"@SOCKET@": theirs.detach()}
         try:
-            starter = self.spawn(theirs.fileno(), environment)
-        finally:
-            theirs.close()
-        _waitpid(starter, 0)
-        self.await_start()
+            try:
+                self.hand_more(handed)
+                _waitpid(self.spawn(handed, environment), 0)
+            finally:
+                for fd in handed.values():
+                    _close(fd)
+            self.await_start()
+        except BaseException:
+            self.end()
+            raise
 
-    def token_new(self):
-        return -1  # see Node
+    def hand_more(self, handed):
+        """What it gets beside its socket: name in the texts → descriptor, closed here afterwards."""
 
-    def spawn(self, fd, environment):
+    def spawn(self, handed, environment):
         signals = [number for number in range(1, 32) if number not in (_signal.SIGKILL, _signal.SIGSTOP)]
         for path in SHELLS:
             is_bash = path.endswith("bash")
             # Other shells know numbers of one digit only.
-            socket, copy, token = (60, 62, 61) if is_bash and not self.has_low_numbers else (9, 8, 7)
-            texts = [text.replace("@SOCKET@", _str(socket)).replace("@COPY@", _str(copy)).replace("@TOKEN@", _str(token))
-                     for text in (STARTER, *self.texts(is_bash))]
-            files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), (posix.POSIX_SPAWN_DUP2, fd, socket)]
-            if self.token >= 0:
-                files.append((posix.POSIX_SPAWN_DUP2, self.token, token))
+            last = 62 if is_bash and not self.has_low_numbers else 9
+            numbers = {name: last - i for i, name in enumerate(("@COPY@", *handed))}
+            texts = [STARTER, *self.texts(is_bash)]
+            for name, number in numbers.items():
+                texts = [text.replace(name, _str(number)) for text in texts]
+            files = [(posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0)]
+            copies = []
             try:
+                for name, fd in handed.items():
+                    while fd in numbers.values():  # it would be overwritten before it is put in its place
+                        fd = _dup(fd)
+                        copies.append(fd)
+                    files.append((posix.POSIX_SPAWN_DUP2, fd, numbers[name]))
                 return _posix_spawn(path, [path.rpartition("/")[2], "-c", texts[0], path, *texts[1:]],
                                     environment, file_actions=files, setpgroup=0, setsigmask=(), setsigdef=signals)
             except FileNotFoundError:
                 continue
+            finally:
+                for copy in copies:
+                    _close(copy)
         raise FileNotFoundError
 
     def texts(self, is_bash):
@@ -194,6 +208,13 @@ class Shell:
         kind, count, number = self.word(wait_ms) or (None, 0, 0)
         return number & 255 if kind == b"done" and count == self.count else None
 
+    def has_ended(self):
+        """Looks once, without waiting, and at all lines that came with it: the end stands behind what was printed."""
+        done = self.status(0) is not None
+        while not done and b"\n" in self.received:
+            done = self.status(0) is not None
+        return done
+
     def wait(self):
         while True:
             status = self.status(LOOK_MS)
@@ -240,9 +261,6 @@ class Shell:
             if pid > 1:
                 kill_quietly(pid, _signal.SIGKILL)
         self.socket.close()
-        if self.token >= 0:
-            _close(self.token)
-            self.token = -1
 
 
 class Lasting:
@@ -302,7 +320,7 @@ class Lasting:
             try:
                 if not done:
                     shell.insist()
-                    done = shell.status(0) is not None and shell.has_settled()
+                    done = shell.has_ended() and shell.has_settled()
                 if not done and now() > begun + SHELL_S:
                     raise ShellGone
             except ShellGone:
