@@ -1,39 +1,10 @@
 /* How runs and boxes end: by their time, by their limits, by force, by accident. Each test looks at the code, at the
  * message that the model is told, and at what is left: the session, another one, processes, descriptors. */
-#include "fixture.h"
+#include "ends.h"
 
 #include "loop/loop.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
-
-#define MIB_BYTES ((uint64_t)1 << 20)
-
-/* How the run must have failed. */
-#define expect_end(expected_code, expected_message)     \
-    do {                                                \
-        CU_ASSERT_EQUAL(o.code, expected_code);         \
-        EXPECT_TEXT(o.error.message, expected_message); \
-    } while (0)
-
-static void expect_alive(void)
-{
-    EXPECT_RUN("print(6 * 7)", "[out]42\n");
-}
-
-static void expect_gone(void)
-{
-    exec("print(6 * 7)");
-    CU_ASSERT_EQUAL(o.code, SG_E_GONE_BEFORE);
-    EXPECT_TEXT(o.error.message, "local (box): the container no longer exists");
-    EXPECT_TEXT(o.all.data, "");
-}
-
-/* A fresh box in place of one that is gone. */
-static void box_again(void)
-{
-    CU_ASSERT_EQUAL(host_create(600000, box, &e), 0);
-}
 
 /* ---- the interpreter ends ---- */
 
@@ -66,119 +37,6 @@ static void exit_and_crash_are_told_apart(void)
     with_box(exits_body);
 }
 
-static void memory_body(void)
-{
-    exec("hog = bytearray(1 << 30)");
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_PART(o.exception.data, "{\"name\":\"MemoryError\"");
-    expect_alive();
-    exec("import mmap\nprint('filling')\nm = mmap.mmap(-1, 400 << 20)\n"
-         "for i in range(0, len(m), 4096): m[i] = 1\nprint('filled')\nimport time; time.sleep(10)");
-    EXPECT_PART(o.out.data, "filling\n");
-    expect_end(SG_E_GONE,
-               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-               "and files are gone");
-    box_again();
-    /* Pages that no process has in its tables any more are memory all the same. */
-    exec("import mmap, time\nm = mmap.mmap(-1, 400 << 20)\n"
-         "for start in range(0, len(m), 4 << 20):\n"
-         "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
-         "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\ntime.sleep(10)");
-    expect_end(SG_E_GONE,
-               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-               "and files are gone");
-    box_again();
-    /* Nor does a process have to write: tables for what it has read are memory too. */
-    exec("import mmap, time\n"
-         "m = mmap.mmap(-1, 1 << 38, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, "
-         "prot=mmap.PROT_READ)\n"
-         "for i in range(0, len(m), 2 << 20): m[i]\ntime.sleep(10)");
-    expect_end(SG_E_GONE,
-               "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-               "and files are gone");
-    box_again();
-}
-
-static const struct host_options small = {.memory = 128 * MIB_BYTES, .disk = 32 * MIB_BYTES};
-
-static void memory_is_limited_by_an_exception_first_and_then_by_force(void)
-{
-    with_options(&small, memory_body);
-}
-
-static void full_memory_body(void)
-{
-    exec("hog, size = [], 1 << 24\n"
-         "while size > 2048:\n"
-         "    try: hog.append(bytearray(size))\n"
-         "    except MemoryError: size //= 2\n");
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_RUN("print(len(hog) > 5)", "[out]True\n");
-    exec("x = bytearray(1 << 24)");
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_PART(o.exception.data, "{\"name\":\"MemoryError\"");
-    EXPECT_RUN("hog.clear()", "");
-    expect_alive();
-}
-
-static void a_cell_that_leaves_no_memory_does_not_end_the_session(void)
-{
-    with_options(&small, full_memory_body);
-}
-
-/* A file that may be run and not be read makes a process whose mappings nobody in the box can look at. */
-static void hidden_memory_body(void)
-{
-    exec("import os, shutil, subprocess, sys\n"
-         "shutil.copy(os.path.realpath(sys.executable), 'hidden'); os.chmod('hidden', 0o111)\n"
-         "r = subprocess.run(['./hidden', '-c', '''import mmap, time\n"
-         "m = mmap.mmap(-1, 400 << 20)\n"
-         "for start in range(0, len(m), 4 << 20):\n"
-         "    for i in range(start, start + (4 << 20), 4096): m[i] = 1\n"
-         "    m.madvise(mmap.MADV_DONTNEED, start, 4 << 20)\n"
-         "time.sleep(10)'''], env={'PYTHONHOME': '/usr'}, stderr=subprocess.DEVNULL)\n"
-         "print(r.returncode)");
-    if (o.code != 0) {
-        /* A control group chooses by what a process has in its tables, and that is next to nothing here. */
-        expect_end(SG_E_GONE,
-                   "local (box): the interpreter ran out of memory (limit 128MiB); variables "
-                   "and files are gone");
-        box_again();
-    } else {
-        EXPECT_TEXT(o.out.data, "-9\n");
-    }
-    expect_alive();
-}
-
-/* The status of a process whose first thread has left shows no memory, though its others hold it. */
-static void leaderless_memory_body(void)
-{
-    BUF_CLEANUP struct buf code = {0};
-    buf_puts(&code,
-             "import subprocess, sys\n"
-             "r = subprocess.run([sys.executable, '-c', '''import ctypes, mmap, threading, time\n"
-             "def fill():\n"
-             "    m = mmap.mmap(-1, 400 << 20)\n"
-             "    for i in range(0, len(m), 4096): m[i] = 1\n"
-             "    time.sleep(10)\n"
-             "threading.Thread(target=fill).start()\n");
-    buf_printf(&code, "ctypes.CDLL(None).syscall(%d, 0)'''])\nprint(r.returncode)", (int)SYS_exit);
-    exec(code.data);
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_TEXT(o.out.data, "-9\n");
-    expect_alive();
-}
-
-static void memory_of_a_process_without_its_first_thread_counts(void)
-{
-    with_options(&small, leaderless_memory_body);
-}
-
-static void memory_of_a_process_that_hides_counts(void)
-{
-    with_options(&small, hidden_memory_body);
-}
-
 /* The interpreter's connection takes packets; descriptors in them would be closed by the gateway. */
 static void passed_descriptors_body(void)
 {
@@ -202,25 +60,6 @@ static void passed_descriptors_body(void)
 static void passing_descriptors_to_the_gateway_ends_the_box(void)
 {
     with_box(passed_descriptors_body);
-}
-
-static void child_memory_body(void)
-{
-    exec("import subprocess, sys\n"
-         "p = subprocess.run([sys.executable, '-c', '''\nimport mmap, time\n"
-         "m = mmap.mmap(-1, 300 << 20)\nfor i in range(0, len(m), 4096): m[i] = 1\n"
-         "time.sleep(10)'''])\nprint(p.returncode)");
-    CU_ASSERT_EQUAL(o.code, 0);
-    EXPECT_TEXT(o.out.data, "-9\n");
-    EXPECT_PART(o.all.data,
-                "[status]{\"state\":\"memory\",\"note\":\"processes started by the code "
-                "were killed for the memory they took (limit 128MiB)\"}");
-    expect_alive();
-}
-
-static void a_child_that_takes_too_much_dies_alone(void)
-{
-    with_options(&small, child_memory_body);
 }
 
 /* ---- time ---- */
@@ -579,12 +418,7 @@ static void how_a_box_ended_is_known_even_if_its_word_comes_late(void)
 
 static const struct test tests[] = {
     TEST(exit_and_crash_are_told_apart),
-    TEST(memory_is_limited_by_an_exception_first_and_then_by_force),
-    TEST(a_cell_that_leaves_no_memory_does_not_end_the_session),
-    TEST(memory_of_a_process_that_hides_counts),
-    TEST(memory_of_a_process_without_its_first_thread_counts),
     TEST(passing_descriptors_to_the_gateway_ends_the_box),
-    TEST(a_child_that_takes_too_much_dies_alone),
     TEST(code_over_its_time_is_interrupted_and_variables_are_kept),
     TEST(code_that_does_not_react_is_killed),
     TEST(a_flood_of_output_is_dropped_and_stopped),
