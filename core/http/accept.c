@@ -2,6 +2,7 @@
 #include "http/admission.h"
 #include "http/server_internal.h"
 
+#include "base/check.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -130,7 +131,9 @@ static void log_no_descriptor(int error)
 static void listener_pause(struct loop_listener *here, const struct timeval *pause)
 {
     (void)event_del(&here->accept_event); /* it is added again below */
-    CHECK(evtimer_add(&here->retry_event, pause) == 0);
+    if (evtimer_add(&here->retry_event, pause) != 0) {
+        check_out_of_memory();
+    }
 }
 
 static void listener_resume(int fd, short what, void *arg)

@@ -198,7 +198,9 @@ static void alarm_set(struct loop *loop)
     }
     int64_t at = loop->timers[0].at, now = clock_ms(), left = at > now ? at - now : 0;
     struct timeval after = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
-    CHECK(evtimer_add(&loop->alarm, &after) == 0);
+    if (evtimer_add(&loop->alarm, &after) != 0) { /* nothing else can fail it */
+        check_out_of_memory();
+    }
     loop->alarm_at = at;
 }
 
