@@ -11,6 +11,7 @@ struct memory {
         struct str id, data;
     } kept[64];
     size_t count, too_large, bytes_max;
+    size_t found; /* how often something was */
     bool goes_on, waits;
     struct str resumed;
 };
@@ -35,10 +36,11 @@ static inline bool memory_keep(void *context, const struct str *ids, size_t coun
 
 static inline bool memory_find(void *context, struct str id, struct str *ret)
 {
-    const struct memory *m = context;
+    struct memory *m = context;
     for (size_t i = 0; i < m->count; i++) {
         if (str_eq(m->kept[i].id, id)) {
             *ret = m->kept[i].data;
+            m->found++;
             return true;
         }
     }
