@@ -380,6 +380,7 @@ void responses_hosted_close(struct responses *, struct responses_shown *, const 
 extern const struct responses_kind *const responses_kinds[]; /* ended by NULL */
 extern const struct responses_kind responses_web_search;     /* responses_search.c */
 const struct responses_kind *responses_kind_of_hosted(struct str hosted);
+const struct responses_kind *responses_kind_of_type(struct str item_type);
 /* Of an item in a history that we made; NULL: it is none. */
 const struct responses_kind *responses_kind_of_item(struct str type, struct str id);
 

@@ -419,6 +419,17 @@ static int reference_follow(struct recalling *recalling, struct responses_input_
     return code;
 }
 
+/* Is the item that was noted last one that others took the place of? */
+static bool is_replaced(struct recalling *recalling)
+{
+    struct recall_inserts *inserts = &recalling->inserts;
+    bool is_instead = inserts->done < inserts->count &&
+                      inserts->list[inserts->done].at + 1 == recalling->request->items_count &&
+                      inserts->list[inserts->done].is_instead;
+    inserts->done += is_instead;
+    return is_instead;
+}
+
 static int element_read(struct recalling *recalling, struct elements *elements,
                         struct json_value element, struct peek *peek, struct sg_error *err)
 {
@@ -428,6 +439,10 @@ static int element_read(struct recalling *recalling, struct elements *elements,
     enum fate fate = FATE_STAYS;
     int code = SG_OK;
     noted->value = element;
+    if (is_replaced(recalling)) {
+        element_edit(recalling, elements, element, peek, FATE_GONE, (struct str){0});
+        return SG_OK;
+    }
     if (is_reference(peek)) {
         code = reference_follow(recalling, noted, peek, err);
     }
@@ -492,6 +507,7 @@ static int list_read(struct recalling *recalling, struct sg_error *err)
         }
     }
     elements_end(recalling->request, &elements, list);
+    CHECK(code != SG_OK || recalling->inserts.done == recalling->inserts.count);
     return code;
 }
 

@@ -4,7 +4,8 @@
  * The client's items are looked through before they are read. For each of the answer's that it has, it is known what of
  * ours stood in front; what the client has dropped is passed over. In the answer's last turn our results go between the
  * client's, in the order of the calls. Nothing is put back where a call was changed or has no result, where one of our
- * items is there, and behind a previous response, which has them. */
+ * items is there, and behind a previous response, which has them. Some clients keep an item without its id, as Codex does
+ * with a search: where it says the same, the call and its result take its place; no other of that kind is put back then. */
 #include "surface/responses_recall.h"
 #include "surface/results.h"
 
@@ -15,7 +16,8 @@
 
 enum {
     RECORDS_MAX = 4096, /* looked up for one request */
-    WINDOW = 16         /* of what was seen, within which the client's next item is looked for */
+    WINDOW = 16,        /* of what was seen, within which the client's next item is looked for */
+    UNNAMED_MAX = 256 /* items between calls and results that are looked at for some without ids */
 };
 
 enum entry_kind { ENTRY_SEEN, ENTRY_GIVEN, ENTRY_OURS };
@@ -26,6 +28,7 @@ struct entry { /* of a record, read */
     struct str id;   /* of a call; of what was seen its hash */
     struct str item; /* of ours: empty where it was not shown */
     struct str tool, arguments, output;
+    bool is_left;      /* of ours: the client keeps such items in a way of its own */
     bool is_there;     /* the client has it … */
     size_t at, result; /* … at these places of its input; result: of a call of its */
     size_t next;       /* where the first of the entries behind that it has is; NOWHERE: none */
@@ -124,6 +127,29 @@ static struct kept kept_read(struct str data, struct arena *arena)
     return kept;
 }
 
+/* ---- what is to be put in ---- */
+
+static void insert_note(struct looking *looking, struct recall_insert insert)
+{
+    struct recall_inserts *inserts = &looking->recalling->inserts;
+    if (inserts->count == inserts->cap) {
+        size_t cap = inserts->cap == 0 ? 16 : 2 * inserts->cap;
+        struct recall_insert *list = arena_get(looking->arena, cap * sizeof *list);
+        if (inserts->count > 0) {
+            memcpy(list, inserts->list, inserts->count * sizeof *list);
+        }
+        inserts->list = list;
+        inserts->cap = cap;
+    }
+    insert.number = inserts->count++;
+    inserts->list[insert.number] = insert;
+}
+
+static bool is_to_go_in(const struct entry *entry)
+{
+    return entry->kind == ENTRY_OURS && !entry->is_left;
+}
+
 /* ---- is it the answer, as it was given? ---- */
 
 /* The client's calls in the order in which they were given, each with a result behind it. */
@@ -152,21 +178,11 @@ static bool calls_find(struct looking *looking, struct kept *kept, struct shown_
     return count > 0;
 }
 
-/* Items of ours that the client has, or keeps in a way of its own. */
 static bool has_ours(const struct looking *looking, const struct kept *kept)
 {
     for (size_t i = 0; i < kept->count; i++) {
         const struct entry *entry = &kept->entries[i];
-        if (entry->kind != ENTRY_OURS || entry->item.len == 0) {
-            continue;
-        }
-        for (size_t k = 0; responses_kinds[k] != NULL; k++) {
-            if ((looking->without_ids >> k & 1u) != 0 &&
-                str_is(entry->tool, responses_kinds[k]->hosted)) {
-                return true;
-            }
-        }
-        if (recall_index_find(&looking->items, entry->item) != NULL) {
+        if (entry->kind == ENTRY_OURS && recall_index_find(&looking->items, entry->item) != NULL) {
             return true;
         }
     }
@@ -195,13 +211,8 @@ static bool is_said_before(const struct peek *peek)
 }
 
 /* From the first call backwards, as far as the model has said it: what was seen of the answer and is there still. */
-static void seen_find(struct looking *looking, struct kept *kept)
+static void seen_find(struct looking *looking, struct kept *kept, size_t end)
 {
-    size_t end = 0;
-    while (end < kept->count && kept->entries[end].kind != ENTRY_GIVEN) {
-        end++;
-    }
-    CHECK(end < kept->count);
     for (size_t at = kept->entries[end].at; at-- > 0 && is_said_before(&looking->peeks[at]);) {
         char hash[SHOWN_HASH_BYTES];
         if (!responses_seen_hash(looking->elements[at], looking->arena, hash)) {
@@ -220,6 +231,82 @@ static void seen_find(struct looking *looking, struct kept *kept)
     }
 }
 
+/* ---- items of ours without their ids ---- */
+
+/* What an item of the kind shows of a call's arguments. */
+static struct str shown_text(const struct responses_kind *kind, struct str arguments,
+                             struct arena *arena)
+{
+    struct json_text text;
+    struct sg_error ignored = {0};
+    char *copy = check_alloc(arena_copy(arena, arguments));
+    return json_scan((struct str){copy, arguments.len}, arena, &text, &ignored) == SG_OK
+               ? json_find_text(text.members, text.count, kind->member, arena)
+               : (struct str){0};
+}
+
+/* Does it say what a call of ours said? Then that takes its place. */
+static void unnamed_match(struct looking *looking, struct kept *kept, size_t at)
+{
+    const struct peek *peek = &looking->peeks[at];
+    const struct responses_kind *kind = responses_kind_of_type(peek->type);
+    struct json_member *members = NULL;
+    size_t count = 0;
+    struct sg_error ignored = {0};
+    if (kind == NULL || peek->id.len > 0 || looking->elements[at].type != JSON_OBJECT ||
+        json_members(looking->elements[at], "", looking->arena, &members, &count, &ignored) !=
+            SG_OK) {
+        return;
+    }
+    BUF_CLEANUP struct buf arguments = {0}, result = {0};
+    bool has_result = false;
+    kind->recall(members, count, looking->arena, &arguments, &result, &has_result);
+    struct str text = shown_text(kind, buf_str(&arguments), looking->arena);
+    for (size_t i = 0; i < kept->count; i++) {
+        struct entry *entry = &kept->entries[i];
+        if (entry->is_left && str_is(entry->tool, kind->hosted) &&
+            str_eq(shown_text(kind, entry->arguments, looking->arena), text)) {
+            entry->is_left = false;
+            looking->elements[at] = (struct json_value){0}; /* once */
+            insert_note(looking, (struct recall_insert){.at = at, .is_instead = true});
+            return;
+        }
+    }
+}
+
+/* Those of the kinds of which there is an item without an id are left, until one is found that says the same. */
+static bool unnamed_note(const struct looking *looking, struct kept *kept)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < kept->count; i++) {
+        struct entry *entry = &kept->entries[i];
+        for (size_t k = 0; entry->item.len > 0 && responses_kinds[k] != NULL; k++) {
+            entry->is_left = entry->is_left || ((looking->without_ids >> k & 1u) != 0 &&
+                                                str_is(entry->tool, responses_kinds[k]->hosted));
+        }
+        is_any = is_any || entry->is_left;
+    }
+    return is_any;
+}
+
+/* In front of the client's first call, and from there on to its last result. */
+static void unnamed_find(struct looking *looking, struct kept *kept, size_t first)
+{
+    size_t last = 0;
+    if (!unnamed_note(looking, kept)) {
+        return;
+    }
+    for (size_t i = 0; i < kept->count; i++) {
+        last = kept->entries[i].result > last ? kept->entries[i].result : last;
+    }
+    for (size_t at = first; at-- > 0 && is_said_before(&looking->peeks[at]);) {
+        unnamed_match(looking, kept, at);
+    }
+    for (size_t at = first + 1; at < last && at - first <= UNNAMED_MAX; at++) {
+        unnamed_match(looking, kept, at);
+    }
+}
+
 static void places_note(struct kept *kept)
 {
     size_t next = NOWHERE;
@@ -235,7 +322,6 @@ static int insert_add(struct looking *looking, size_t at, bool is_behind, const 
                       struct str container, struct sg_error *err)
 {
     struct recalling *recalling = looking->recalling;
-    struct recall_inserts *inserts = &recalling->inserts;
     BUF_CLEANUP struct buf with_comma = {.max = LIMIT_BODY_BYTES};
     int code =
         text->overflow ? body_too_large(true, err) : recall_count(recalling, text->len + 1, err);
@@ -245,22 +331,13 @@ static int insert_add(struct looking *looking, size_t at, bool is_behind, const 
     (void)buf_puts(&with_comma, is_behind ? "," : ""); /* counted */
     (void)buf_append_str(&with_comma, buf_str(text));
     (void)buf_puts(&with_comma, is_behind ? "" : ",");
-    if (inserts->count == inserts->cap) {
-        size_t cap = inserts->cap == 0 ? 16 : 2 * inserts->cap;
-        struct recall_insert *list = arena_get(looking->arena, cap * sizeof *list);
-        if (inserts->count > 0) {
-            memcpy(list, inserts->list, inserts->count * sizeof *list);
-        }
-        inserts->list = list;
-        inserts->cap = cap;
-    }
-    size_t number = inserts->count++;
-    inserts->list[number] = (struct recall_insert){
-        .at = at,
-        .number = number,
-        .is_behind = is_behind,
-        .put = {check_alloc(arena_copy(recalling->arena, buf_str(&with_comma))), with_comma.len},
-        .container = {check_alloc(arena_copy(recalling->arena, container)), container.len}};
+    struct arena *arena = recalling->arena;
+    insert_note(looking,
+                (struct recall_insert){
+                    .at = at,
+                    .is_behind = is_behind,
+                    .put = {check_alloc(arena_copy(arena, buf_str(&with_comma))), with_comma.len},
+                    .container = {check_alloc(arena_copy(arena, container)), container.len}});
     return SG_OK;
 }
 
@@ -307,7 +384,7 @@ static int turn_results_put_back(struct looking *looking, const struct kept *kep
         first--;
     }
     for (size_t i = first; code == SG_OK && i <= end; i++) {
-        if (kept->entries[i].kind == ENTRY_OURS) {
+        if (is_to_go_in(&kept->entries[i])) {
             CHECK(kept->entries[end].next != NOWHERE); /* the client's calls come later */
             code = result_put_back(looking, &kept->entries[i], kept->entries[end].next, false, err);
         }
@@ -332,7 +409,7 @@ static int last_results_put_back(struct looking *looking, const struct kept *kep
     }
     for (size_t i = 0; code == SG_OK && i < kept->count; i++) {
         const struct entry *entry = &kept->entries[i];
-        if (entry->kind == ENTRY_OURS && entry->is_last_turn) {
+        if (is_to_go_in(entry) && entry->is_last_turn) {
             bool is_behind = entry->next == NOWHERE;
             code = result_put_back(looking, entry, is_behind ? last : entry->next, is_behind, err);
         }
@@ -342,16 +419,21 @@ static int last_results_put_back(struct looking *looking, const struct kept *kep
 
 static int kept_put_back(struct looking *looking, struct kept *kept, struct sg_error *err)
 {
-    size_t last_call = 0;
+    size_t last_call = 0, first = 0;
     int code = SG_OK;
-    seen_find(looking, kept);
+    while (first < kept->count && kept->entries[first].kind != ENTRY_GIVEN) {
+        first++;
+    }
+    CHECK(first < kept->count);
+    seen_find(looking, kept, first);
+    unnamed_find(looking, kept, kept->entries[first].at);
     places_note(kept);
     for (size_t i = 0; i < kept->count; i++) {
         last_call = kept->entries[i].kind == ENTRY_GIVEN ? kept->entries[i].at : last_call;
     }
     for (size_t i = 0; code == SG_OK && i < kept->count; i++) {
         const struct entry *entry = &kept->entries[i];
-        if (entry->kind == ENTRY_OURS) {
+        if (is_to_go_in(entry)) {
             code = call_put_back(looking, kept, entry, last_call, err);
         }
         if (code == SG_OK && entry->ends_turn && !entry->is_last_turn) {

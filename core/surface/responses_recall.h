@@ -16,6 +16,7 @@ struct peek { /* what an item says of itself; texts are empty where it does not 
 struct recall_insert {    /* items that are put into the client's list */
     size_t at, number;    /* which of the client's items they stand at; the order among these */
     bool is_behind;       /* … behind it, else in front */
+    bool is_instead;      /* that item goes, as it says the same; nothing else stands there */
     struct str put;       /* with a comma */
     struct str container; /* that a call among them ran in; empty: none */
 };

@@ -7,8 +7,9 @@ import strict_responses
 import upstream as chat_upstream
 from client import post
 from forms import RESPONSES as FORM
-from harness import E2E, main
+from harness import main
 from responses_upstream import answer, calls_of, events, events_of, items_of, results_of, streamed
+from searching import SEARCH, Searching
 from upstream import Stream
 
 TOOL = {"type": "code_interpreter", "container": {"type": "auto"}}
@@ -61,7 +62,7 @@ def events_of_custom(response):
             {"type": "response.custom_tool_call_input.done", **within, "input": item["input"]}, done, *rest]
 
 
-class Recall(E2E):
+class Recall(Searching):
     def ask(self, gateway, items, stream=False, key=None, tools=(TOOL, STOCK, PATCH), **more):
         body = {"model": "mock", "input": items, "tools": list(tools), "stream": stream, "store": False, **more}
         reply = post(gateway, FORM.path, body, key=key)
@@ -290,14 +291,39 @@ class Recall(E2E):
                              ["x", "apply_patch*** Begin", 'code_interpreter{"code": "print(6*7)"}', "= 0 left", "= 42"])
             self.assertEqual([self.sent(upstream)[i]["call_id"] for i in (1, 3)], ["call_1"] * 2)
 
-    def test_items_that_come_back_without_ids_are_the_clients_own_way(self):
+    def test_items_that_come_back_without_ids_give_way_to_the_calls_that_they_stand_for(self):
         gateway, upstream, first = self.conversation()
         known = {**KNOWN, "code_interpreter_call": ("type", "code", "outputs", "container_id", "status")}
         mine = kept(first, known)
         calls = [item for item in mine if item["type"] == "function_call"]
         self.ask(gateway, [USER, *mine, *came(calls)])
-        self.assertEqual(calls_of(upstream.requests[-1].json), [("call_1", "get_stock", {"part": "A"}),
-                                                                ("call_3", "get_stock", {"part": "B"})])
+        self.assertEqual(said(self.sent(upstream)), self.WHOLE)
+        changed = [{**item, "code": "print(x + 9)"} if item.get("code") == "print(x + 1)" else item for item in mine]
+        self.ask(gateway, [USER, *changed, *came(calls)])
+        up = self.sent(upstream)
+        self.assertEqual([item["code"] for item in up if item["type"] == "code_interpreter_call"], ["print(x + 9)"])
+        self.assertEqual(said([item for item in up if item["type"] != "code_interpreter_call"]),
+                         [text for text in self.WHOLE if text not in ('code_interpreter{"code": "print(x + 1)"}', "= 21")])
+
+    def test_a_search_that_comes_back_without_its_id_is_put_back_with_its_result(self):
+        """So Codex keeps searches; one that stands behind a command's call too."""
+        known = {**KNOWN, "web_search_call": ("type", "status", "action")}
+        search = "call_0", "web_search", {"query": "both"}
+        for form, options in ((None, {}), (chat_upstream, {"upstream_options": {"surfaces": ["chat"]}})):
+            module = form or FORM.module
+            for calls in ([search, theirs("A", "call_1")], [theirs("A", "call_1"), search]):
+                upstream = self.upstream(module.streamed(calls=calls), module.streamed("Done."))
+                gateway = self.start(upstream, **options)
+                mine = kept(self.ask(gateway, [USER], True, tools=[SEARCH, STOCK]), known)
+                self.assertEqual(sorted(item["type"] for item in mine), ["function_call", "web_search_call"])
+                results = came([item for item in mine if item["type"] == "function_call"])
+                self.ask(gateway, [USER, *mine, *results], True, tools=[SEARCH, STOCK])
+                body = upstream.requests[-1].json
+                self.assertNotIn("web_search_call", json.dumps(body))
+                self.assertEqual([name for _, name, _ in module.calls_of(body)], [name for _, name, _ in calls])
+                told = dict(module.results_of(body))
+                self.assertEqual([told[i] == "0 left" for i, _, _ in module.calls_of(body)], [c[1] == "get_stock" for c in calls])
+                self.assertIn("https://www.a.org/1", "".join(told.values()))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ static const char memory_text[] =
     "\"seen\":\"%s\"},"
     "{\"given\":\"" CALL_A
     "\"},{\"ours\":\"call_ws_sg1\",\"item\":\"ws_sg1\",\"kind\":\"web_search\","
-    "\"arguments\":\"{}\",\"output\":\"2\"},{\"given\":\"" CALL_B
+    "\"arguments\":\"{\\\"query\\\":\\\"q\\\"}\",\"output\":\"2\"},{\"given\":\"" CALL_B
     "\"},{\"ours\":\"call_sg2\",\"item\":\"\","
     "\"kind\":\"gone\",\"arguments\":\"{}\",\"output\":\"3\"}]]}";
 
