@@ -386,6 +386,50 @@ static void reasoning_of_which_only_the_seal_says_something_stays(void)
     expect_part(bench_request(&b), "\"encrypted_content\":\"s\"");
 }
 
+#define SEARCHED(query)                                                            \
+    "{\"type\":\"web_search_call\",\"status\":\"completed\",\"action\":{\"type\":" \
+    "\"search\",\"query\":\"" query "\"}}"
+
+/* Two answers that searched for the same: the items of the first are gone, those of the second have lost their ids. Each of
+ * these stands for one call, and for none of another answer. */
+static void an_item_without_its_id_gives_way_to_its_own_call_alone(void)
+{
+    MEMORY_CLEANUP struct memory m;
+    memory_open(&m);
+    BENCH_CLEANUP struct bench first = bench_with(&m), other = bench_with(&m),
+                               next = bench_with(&m);
+    struct bench *const answers[] = {&first, &other};
+    HISTORY_CLEANUP struct history h = {cJSON_CreateArray()};
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        bench_open(
+            answers[i],
+            "{\"model\":\"m\",\"input\":\"hi\",\"tools\":[{\"type\":\"web_search\"}," OWN_TOOL
+            "]}");
+        bench_plain_turn(answers[i],
+                         PLAIN(CALL_ITEM("fc_s", "s", "web_search", "{\\\"query\\\":\\\"q\\\"}",
+                                         "completed") "," THEIRS("c1", "A")));
+        bench_result(answers[i], 0, "found");
+        bench_finish(answers[i], "");
+        HISTORY_CLEANUP struct history mine = history_of(answers[i]);
+        if (i == 1) {
+            cJSON_AddItemToArray(h.items, cJSON_Parse(SEARCHED("q")));
+            cJSON_AddItemToArray(h.items, cJSON_Parse(SEARCHED("q")));
+        }
+        history_answer(&mine);
+        while (cJSON_GetArraySize(mine.items) > 0) {
+            cJSON_AddItemToArray(h.items, cJSON_DetachItemFromArray(mine.items, 0));
+        }
+    }
+    const char *input = input_of(&next, &h, ",\"tools\":[{\"type\":\"web_search\"}," OWN_TOOL "]");
+    CU_ASSERT_STRING_EQUAL(
+        input, THEIR_CALL("c1", "A") "," THEIR_RESULT("c1", "1") "," SEARCHED(
+                   "q") ","
+                        "{\"type\":\"function_call\",\"call_id\":\"call_ws_sg" ZEROS
+                        "\",\"name\":\"web_search\",\"arguments\":"
+                        "\"{\\\"query\\\":\\\"q\\\"}\"}," THEIR_CALL("c1", "A") "," THEIR_RESULT(
+                            "call_ws_sg" ZEROS, "found") "," THEIR_RESULT("c1", "1"));
+}
+
 /* The same answer many times over, and one call of it many times: what goes up is bounded by what came. */
 static void a_history_that_names_an_answer_often_is_read_once(void)
 {
@@ -422,6 +466,7 @@ static const struct test tests[] = {
     TEST(broken_arguments_are_put_back_as_an_object),
     TEST(a_record_that_is_too_large_is_none),
     TEST(a_call_that_was_not_run_is_not_put_back),
+    TEST(an_item_without_its_id_gives_way_to_its_own_call_alone),
     TEST(reasoning_of_which_only_the_seal_says_something_stays),
     TEST(a_history_that_names_an_answer_often_is_read_once),
 };
