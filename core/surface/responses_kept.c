@@ -7,7 +7,6 @@
  * items is there, and behind a previous response, which has them. Some clients keep an item without its id, as Codex does
  * with a search: where it says the same, the call and its result take its place; no other of that kind is put back then. */
 #include "surface/responses_recall.h"
-#include "surface/results.h"
 
 #include "base/check.h"
 #include "base/limits.h"
