@@ -1,8 +1,9 @@
 """Responses clients that keep no items of ours (Codex): they come back with their calls and results alone, and the upstream
-finds the answer whole again, with our calls and results where they stood. Over an upstream of this API and over one of chat,
-streamed and whole; byte for byte the same each time. Nothing is put in twice, guessed, or given to another identity."""
+finds the answer whole again, with our calls and results where they stood. Over an upstream of this API and over ones of chat and
+messages, streamed and whole; byte for byte the same each time. Nothing is put in twice, guessed, or given to another identity."""
 import json
 
+import messages_upstream
 import strict_responses
 import upstream as chat_upstream
 from client import post
@@ -63,7 +64,7 @@ def events_of_custom(response):
 
 
 class Recall(Searching):
-    def ask(self, gateway, items, stream=False, key=None, tools=(TOOL, STOCK, PATCH), **more):
+    def ask(self, gateway, items, stream=False, key=None, tools=(TOOL, STOCK), **more):
         body = {"model": "mock", "input": items, "tools": list(tools), "stream": stream, "store": False, **more}
         reply = post(gateway, FORM.path, body, key=key)
         self.assertEqual(reply.status, 200, reply.body)
@@ -117,6 +118,20 @@ class Recall(Searching):
                              ["[no output]", "21", "0 left", "22", "1 left"])
             self.assertEqual([m["tool_call_id"] for m in up if m["role"] == "tool"],
                              [c["id"] for m in up if m["role"] == "assistant" for c in m["tool_calls"]])
+
+    def test_over_a_server_of_messages_too(self):
+        for stream in (False, True):
+            gateway, upstream, first = self.conversation(stream, messages_upstream, upstream_options={"surfaces": ["messages"]})
+            mine = kept(first)
+            self.ask(gateway, [USER, *mine, *came(mine)], stream)
+            up = [(m["role"], m["content"]) for m in upstream.requests[-1].json["messages"][1:]]
+            self.assertEqual([role for role, _ in up], ["assistant", "user"] * 2)
+            self.assertEqual([[b["type"] for b in content] for _, content in up],
+                             [["text", "tool_use"], ["tool_result"], ["text", *["tool_use"] * 4], ["tool_result"] * 4])
+            self.assertEqual([(b["name"], b["input"]) for b in up[2][1][1:]], [call[1:] for call in MIXED])
+            self.assertEqual([b["tool_use_id"] for b in up[3][1]], [b["id"] for b in up[2][1][1:]])
+            self.assertEqual([text for _, text in messages_upstream.results_of(upstream.requests[-1].json)],
+                             ["[no output]", "21", "0 left", "22", "1 left"])
 
     def test_it_is_the_same_each_time_that_it_comes_back(self):
         for stream in (False, True):
@@ -284,9 +299,9 @@ class Recall(Searching):
             whole["output"].insert(0, patch)
             upstream = self.upstream(Stream(events(*events_of_custom(whole))) if stream else whole, make("Done."))
             gateway = self.serve(upstream)
-            mine = kept(self.ask(gateway, [USER], stream))
+            mine = kept(self.ask(gateway, [USER], stream, tools=[TOOL, PATCH]))
             self.assertEqual([item["type"] for item in mine], ["custom_tool_call"])
-            self.ask(gateway, [USER, *mine, *came(mine)], stream)
+            self.ask(gateway, [USER, *mine, *came(mine)], stream, tools=[TOOL, PATCH])
             self.assertEqual(said(self.sent(upstream)),
                              ["x", "apply_patch*** Begin", 'code_interpreter{"code": "print(6*7)"}', "= 0 left", "= 42"])
             self.assertEqual([self.sent(upstream)[i]["call_id"] for i in (1, 3)], ["call_1"] * 2)
