@@ -87,6 +87,7 @@ int count_serve(struct request *r, struct sg_error *err)
     struct surface_input input = {.body = &r->body,
                                   .offers = r->offers,
                                   .offers_count = r->offers_count,
+                                  .memory = is_translated ? &r->memory : NULL,
                                   .store = is_translated ? &r->store : NULL,
                                   .container = &r->container_source,
                                   .answer_id = r->id + 4,

@@ -18,7 +18,7 @@ struct gateway {
     struct passthrough *passthrough;
     struct registry *registry;
     struct keeper *keeper;     /* of what goes on after a restart; NULL: nothing does */
-    struct records *records;   /* what chat answers leave for the requests that continue them */
+    struct records *records;   /* what answers leave for the requests that continue them */
     struct records *responses; /* stored answers */
     struct records *relayed;   /* ids that upstreams gave away */
     struct records *pasts;     /* of sessions: may something have run in them? (past.c) */

@@ -8,6 +8,7 @@
 #include "surface/citations.h"
 #include "surface/openai_choice.h"
 #include "surface/reported.h"
+#include "surface/shown_calls.h"
 #include "surface/turn_stream.h"
 #include "surface/usage.h"
 
@@ -159,7 +160,6 @@ void chat_call_put(const struct chat_call *, bool upwards, struct buf *out);
 void chat_call_identify(const struct chat *, const struct chat_turn *, struct chat_call *,
                         bool is_clients);
 struct str chat_call_up_id(const struct chat_call *); /* as the upstream knows it */
-#define CHAT_ID_MARK "call_sg"
 
 /* ---- chat_turn.c ---- */
 void chat_turn_free(struct chat_turn *);
@@ -218,13 +218,6 @@ bool chat_runs_put(const struct chat *,
                    struct buf *out); /* the value of `executed_tools`; false: nothing ran */
 
 /* ---- chat_memory.c: what an answer leaves behind ---- */
-struct chat_shown_call { /* as the client has it */
-    struct str id, name, arguments;
-};
-#define CHAT_HASH_BYTES 65 /* hexadecimal digits and a NUL */
-/* Of a message as the client has it; arguments that mean the same count as the same. */
-void chat_shown_hash(struct str text, const struct chat_shown_call *, size_t count, struct arena *,
-                     char ret[CHAT_HASH_BYTES]);
 /* Keeps what the client's calls need when their results come. Before the end of the answer is written. */
 void chat_answer_keep(struct chat *);
 

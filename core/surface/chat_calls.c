@@ -365,7 +365,7 @@ void chat_call_identify(const struct chat *chat, const struct chat_turn *turn,
     }
     char random[RANDOM_ID_BYTES];
     random_id(random);
-    (void)buf_printf(&call->shown_id, CHAT_ID_MARK "%s", random); /* small: fits */
+    (void)buf_printf(&call->shown_id, SHOWN_CALL_MARK "%s", random); /* small: fits */
 }
 
 /* What the tool gets, and as inner text what goes up. */

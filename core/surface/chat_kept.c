@@ -33,7 +33,7 @@ struct answer { /* a tool message behind the calls */
 };
 
 struct turned { /* the client's calls and its results */
-    struct chat_shown_call calls[CHAT_CALLS_MAX];
+    struct shown_call calls[CHAT_CALLS_MAX];
     struct json_value ids[CHAT_CALLS_MAX];
     size_t calls_count;
     struct answer answers[CHAT_CALLS_MAX];
@@ -122,7 +122,7 @@ static int call_read(struct turned *turned, struct json_value entry, const char 
     }
     size_t i = turned->calls_count++;
     turned->ids[i] = id->value;
-    turned->calls[i] = (struct chat_shown_call){
+    turned->calls[i] = (struct shown_call){
         json_text_of(id->value, arena), json_find_text(inside, inside_count, "name", arena),
         json_find_text(inside, inside_count, custom ? "input" : "arguments", arena)};
     return SG_OK;
@@ -215,8 +215,8 @@ static bool is_unchanged(const struct kept *kept, const struct chat_message *mes
             return false;
         }
     }
-    char hash[CHAT_HASH_BYTES];
-    chat_shown_hash(content_text(message, arena), turned->calls, turned->calls_count, arena, hash);
+    char hash[SHOWN_HASH_BYTES];
+    shown_hash(content_text(message, arena), turned->calls, turned->calls_count, arena, hash);
     return str_is(kept->hash, hash);
 }
 
@@ -225,7 +225,7 @@ static bool is_unchanged(const struct kept *kept, const struct chat_message *mes
 static bool all_are_offered(const struct chat_request *request, const struct kept *kept)
 {
     for (size_t i = 0; i < kept->names_count; i++) {
-        if (chat_kind_offer(request, kept->names[i].key) < 0) {
+        if (tools_shown_of_kind(&request->set, kept->names[i].key) < 0) {
             return false;
         }
     }
@@ -237,7 +237,7 @@ static struct str name_now(const struct chat_recall *recall, const struct kept *
                            struct str name)
 {
     for (size_t i = 0; i < kept->names_count; i++) {
-        int offer = chat_kind_offer(recall->request, kept->names[i].key);
+        int offer = tools_shown_of_kind(&recall->request->set, kept->names[i].key);
         if (str_eq(json_text_of(kept->names[i].value, recall->arena), name) && offer >= 0) {
             return recall->request->set.shown[offer].name;
         }
@@ -437,7 +437,7 @@ static struct kept *kept_of(struct chat_recall *recall, const struct turned *tur
     struct str data;
     for (size_t i = 0; i < turned->calls_count; i++) {
         struct str id = turned->calls[i].id;
-        if (str_starts(id, STR(CHAT_ID_MARK)) && memory->find(memory->context, id, &data)) {
+        if (str_starts(id, STR(SHOWN_CALL_MARK)) && memory->find(memory->context, id, &data)) {
             *ret_id = id;
             return kept_get(recall, data);
         }

@@ -8,32 +8,8 @@
  * Where nothing of ours has run, `hash` and `calls` are all: what the ids are called upstream. */
 #include "surface/chat.h"
 
-#include "base/canonical.h"
 #include "base/check.h"
-#include "base/digest.h"
 #include "base/limits.h"
-
-void chat_shown_hash(struct str text, const struct chat_shown_call *calls, size_t count,
-                     struct arena *arena, char ret[CHAT_HASH_BYTES])
-{
-    struct str *parts = check_alloc(arena_alloc(arena, (1 + 3 * count) * sizeof *parts));
-    size_t parts_count = 0;
-    parts[parts_count++] = text;
-    for (size_t i = 0; i < count; i++) {
-        struct str arguments = calls[i].arguments;
-        BUF_CLEANUP struct buf canonical = {0};
-        if (json_canonical(arguments, &canonical)) {
-            char *copy = check_alloc(arena_copy(arena, buf_str(&canonical)));
-            arguments = (struct str){copy, canonical.len};
-        }
-        parts[parts_count++] = calls[i].id;
-        parts[parts_count++] = calls[i].name;
-        parts[parts_count++] = arguments;
-    }
-    uint8_t hash[SHA256_BYTES];
-    sha256_parts(parts, parts_count, hash);
-    hex_encode(hash, sizeof hash, ret);
-}
 
 /* Decoded, in the arena. */
 static struct str decoded(struct str inner, struct arena *arena)
@@ -55,35 +31,28 @@ static bool is_clients(const struct chat_call *call)
 static void hash_put(const struct chat *chat, struct arena *arena, struct buf *out)
 {
     const struct chat_turn *turn = chat->last;
-    struct chat_shown_call *calls =
-        check_alloc(arena_alloc(arena, turn->calls_count * sizeof *calls));
+    struct shown_call *calls = check_alloc(arena_alloc(arena, turn->calls_count * sizeof *calls));
     size_t count = 0;
     for (size_t i = 0; i < turn->calls_count; i++) {
         const struct chat_call *call = turn->calls[i];
         if (is_clients(call)) {
-            calls[count++] =
-                (struct chat_shown_call){buf_str(&call->shown_id), buf_str(&call->name),
-                                         decoded(buf_str(&call->arguments), arena)};
+            calls[count++] = (struct shown_call){buf_str(&call->shown_id), buf_str(&call->name),
+                                                 decoded(buf_str(&call->arguments), arena)};
         }
     }
     BUF_CLEANUP struct buf content = {0};
     chat_content_put(chat, (struct str){0}, &content); /* bounded by the turns' bytes */
-    char hash[CHAT_HASH_BYTES];
-    chat_shown_hash(decoded(buf_str(&content), arena), calls, count, arena, hash);
+    char hash[SHOWN_HASH_BYTES];
+    shown_hash(decoded(buf_str(&content), arena), calls, count, arena, hash);
     (void)buf_printf(out, "\"hash\":\"%s\"", hash); /* overflow is asked for at the end */
-}
-
-static struct str kind_of(const struct surface_offer *offer)
-{
-    return offer->hosted.len > 0 ? offer->hosted : offer->name;
 }
 
 /* Is it named before? Tools of no hosted kind may have the same name. */
 static bool kind_is_named(const struct chat_request *request, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (request->set.shown[k].called &&
-            str_eq(kind_of(&request->set.offers[k]), kind_of(&request->set.offers[i]))) {
+        if (request->set.shown[k].called && str_eq(tools_kind_of(&request->set.offers[k]),
+                                                   tools_kind_of(&request->set.offers[i]))) {
             return true;
         }
     }
@@ -99,7 +68,7 @@ static void names_put(const struct chat *chat, struct buf *out)
     for (size_t i = 0; i < request->set.offers_count; i++) {
         if (request->set.shown[i].called && !kind_is_named(request, i)) {
             (void)buf_puts(out, first ? "" : ",");
-            (void)buf_put_json(out, kind_of(&request->set.offers[i]));
+            (void)buf_put_json(out, tools_kind_of(&request->set.offers[i]));
             (void)buf_putc(out, ':');
             (void)buf_put_json(out, request->set.shown[i].name);
             first = false;
@@ -163,7 +132,7 @@ static size_t ids_list(const struct chat_turn *turn, struct str *ids)
     size_t count = 0;
     for (size_t i = 0; i < turn->calls_count; i++) {
         const struct chat_call *call = turn->calls[i];
-        if (is_clients(call) && str_starts(buf_str(&call->shown_id), STR(CHAT_ID_MARK))) {
+        if (is_clients(call) && str_starts(buf_str(&call->shown_id), STR(SHOWN_CALL_MARK))) {
             ids[count++] = buf_str(&call->shown_id);
         }
     }

@@ -58,18 +58,6 @@ void chat_value_replace(struct chat_recall *recall, struct json_value value, str
     splice_add(&recall->request->edits, chat_body_at(recall, value.raw.data), value.raw.len, put);
 }
 
-int chat_kind_offer(const struct chat_request *request, struct str kind)
-{
-    for (size_t i = 0; i < request->set.offers_count && kind.len > 0; i++) {
-        const struct surface_offer *offer = &request->set.offers[i];
-        if (request->set.shown[i].shown &&
-            str_eq(offer->hosted.len > 0 ? offer->hosted : offer->name, kind)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
 /* ---- is there anything of ours? ---- */
 
 static bool id_is_known(const struct surface_memory *memory, struct json_value call)
@@ -80,7 +68,7 @@ static bool id_is_known(const struct surface_memory *memory, struct json_value c
         return false;
     }
     struct str text = {id.raw.data + 1, id.raw.len - 2}; /* ours need no escapes */
-    return str_starts(text, STR(CHAT_ID_MARK)) && memory->find(memory->context, text, &ignored);
+    return str_starts(text, STR(SHOWN_CALL_MARK)) && memory->find(memory->context, text, &ignored);
 }
 
 static bool calls_are_known(const struct surface_memory *memory, struct json_value message)
@@ -104,7 +92,7 @@ bool chat_history_is_ours(const struct chat_request *request)
         return false;
     }
     struct str raw = request->messages->value.raw; /* searched, which is fast: usually it is none */
-    bool by_ids = request->memory != NULL && holds(raw, "\"" CHAT_ID_MARK);
+    bool by_ids = request->memory != NULL && holds(raw, "\"" SHOWN_CALL_MARK);
     bool by_runs = holds(raw, "\"executed_tools\"");
     struct json_walk walk = json_walk_of(request->messages->value);
     struct json_value message, runs;
@@ -213,7 +201,7 @@ static void runs_take(const struct chat_recall *recall, struct json_value list, 
                                 text_walk(entry, "id", recall->arena),
                                 text_walk(entry, "arguments", recall->arena),
                                 text_walk(entry, "output", recall->arena)};
-        int offer = chat_kind_offer(recall->request, run.type);
+        int offer = tools_shown_of_kind(&recall->request->set, run.type);
         if (!run_is_ours(run.id) || run.type.len == 0) {
             continue;
         }
@@ -338,7 +326,7 @@ static int messages_walk(struct chat_recall *recall, struct json_value list, str
             recall->resumes = (struct str){0}; /* that answer was continued before */
         }
         if (shown.runs || shown.citations ||
-            (recall->by_ids && holds(value.raw, "\"" CHAT_ID_MARK))) {
+            (recall->by_ids && holds(value.raw, "\"" SHOWN_CALL_MARK))) {
             struct chat_message message = {.value = value, .place = i, .ahead = walk};
             int code = message_take(recall, &message, shown, err);
             if (code != SG_OK) {
@@ -360,8 +348,8 @@ int chat_messages_read(struct chat_request *request, struct arena *arena, struct
     }
     request->edits.arena = arena;
     struct chat_recall recall = {.request = request, .arena = arena};
-    recall.by_ids = memory != NULL && holds(messages->value.raw, "\"" CHAT_ID_MARK);
-    recall.searches = chat_kind_offer(request, STR("web_search")) >= 0;
+    recall.by_ids = memory != NULL && holds(messages->value.raw, "\"" SHOWN_CALL_MARK);
+    recall.searches = tools_shown_of_kind(&request->set, STR("web_search")) >= 0;
     int code = messages_walk(&recall, messages->value, err);
     if (code == SG_OK && recall.resumes.len > 0) {
         request->resumes = memory->resume(memory->context, recall.resumes);

@@ -31,8 +31,6 @@ struct chat_message { /* of the client's, with its members */
 /* The first member of that name of a checked object, without taking memory; false: none. */
 bool chat_member_walk(struct json_value object, const char *name, struct json_value *ret);
 bool chat_role_is(struct json_value message, const char *role);
-/* The offer that is shown for a kind now; -1: none. */
-int chat_kind_offer(const struct chat_request *, struct str kind);
 /* Puts text in front of a message's content, whatever form that has. */
 void chat_content_prefix(struct chat_recall *, const struct chat_message *, struct str prefix);
 struct str chat_text_copy(struct arena *, const struct buf *);

@@ -57,6 +57,7 @@ static int responses_open(const struct surface_input *input, struct arena *arena
     r->used = SURFACE_USAGE_NONE;
     r->status = "in_progress";
     r->history.max = 2 * LIMIT_BODY_BYTES; /* more goes up in no request */
+    r->turns_noted.max = LIMIT_RECORD_BYTES;
     *ret = (struct surface_exchange *)r;
     return SG_OK;
 }
@@ -73,7 +74,8 @@ static void responses_free(struct surface_exchange *exchange)
         responses_shown_free(r->shown[i]);
     }
     free(r->shown);
-    struct buf *const owned[] = {&r->history, &r->created, &r->model, &r->tier, &r->usage};
+    struct buf *const owned[] = {&r->history, &r->turns_noted, &r->created,
+                                 &r->model,   &r->tier,        &r->usage};
     for (size_t i = 0; i < COUNT_OF(owned); i++) {
         buf_clear(owned[i]);
     }

@@ -13,6 +13,7 @@
 #include "surface/member_stream.h"
 #include "surface/openai_choice.h"
 #include "surface/reported.h"
+#include "surface/shown_calls.h"
 #include "surface/turn_stream.h"
 #include "surface/usage.h"
 
@@ -39,6 +40,7 @@ struct responses_request {
     const struct json_text *body;
     struct tool_set set;
     const struct surface_store *store;
+    const struct surface_memory *memory;
     const struct json_member *input, *stream, *include, *previous;
     struct json_value container; /* of the hosted tool's entry; raw is empty where it has none */
     struct tool_choice choice;
@@ -150,8 +152,9 @@ struct responses_item {
     struct responses_part **parts;
     size_t parts_count, contents_opened, summaries_opened;
 
-    struct buf name, call_id;               /* of a call */
-    struct buf arguments;                   /* inner */
+    struct buf name, call_id; /* of a call */
+    struct buf given_id;      /* … the id that the client has for call_id; empty: that itself */
+    struct buf arguments;     /* inner */
     size_t arguments_given, arguments_read; /* that the client, or a kind, has of them */
     bool is_told;                           /* the client has their end */
     bool awaits_client;                     /* the client answers it: the response ends with it */
@@ -203,6 +206,7 @@ struct responses {
     size_t cited_bytes;       /* of all citations */
     size_t calls_counted;     /* of ours, against the client's max_tool_calls */
     struct buf history;       /* items of the turns before `last`, each behind a comma */
+    struct buf turns_noted; /* these turns as responses_memory.c keeps them, a comma behind each */
     struct responses_shown **shown;
     size_t shown_count, shown_cap, shown_whole; /* whole: of whole turns */
     bool begun, has_said;                       /* said: the client has text */
@@ -299,7 +303,8 @@ enum responses_view {
 };
 void responses_part_put(const struct responses_part *, enum responses_view, struct buf *out);
 bool responses_item_has_text(const struct responses_item *);
-bool responses_reasoning_says(const struct responses_item *); /* does it carry anything? */
+struct str responses_call_shown_id(const struct responses_item *); /* that the client has */
+bool responses_reasoning_says(const struct responses_item *);      /* does it carry anything? */
 
 struct responses_part_form { /* how a kind of part is written */
     const char *type, *text_key, *list, *index_key;
@@ -375,6 +380,7 @@ void responses_hosted_close(struct responses *, struct responses_shown *, const 
 extern const struct responses_kind *const responses_kinds[]; /* ended by NULL */
 extern const struct responses_kind responses_web_search;     /* responses_search.c */
 const struct responses_kind *responses_kind_of_hosted(struct str hosted);
+const struct responses_kind *responses_kind_of_type(struct str item_type);
 /* Of an item in a history that we made; NULL: it is none. */
 const struct responses_kind *responses_kind_of_item(struct str type, struct str id);
 
@@ -414,6 +420,18 @@ void responses_object_write(const struct responses *, enum responses_results, st
 int responses_finish(struct surface_exchange *, struct str closing, struct buf *out,
                      struct sg_error *err);
 void responses_fail(struct surface_exchange *, const struct sg_error *, struct buf *out);
+
+/* ---- responses_memory.c: what it leaves for a client that keeps no items of ours ---- */
+/* Gives a call of the client's an id of ours, if what goes with it is to be found again. */
+void responses_call_give(const struct responses *, struct responses_item *);
+/* Has the id the form of one that was given so? */
+bool responses_call_is_given(struct str id);
+/* What the upstream calls it: its own id, where the given one carries that; else the id as it is. */
+struct str responses_call_up_id(struct str id);
+/* Notes the last whole turn, before another takes its place. */
+void responses_memory_note(struct responses *);
+/* Keeps the answer under the ids that were given. Before its end is written. */
+void responses_memory_keep(const struct responses *);
 
 /* ---- responses_record.c: what an answer leaves behind (responses_stored.h) ---- */
 void responses_answer_keep(struct responses *);

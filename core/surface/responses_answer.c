@@ -270,6 +270,7 @@ int responses_finish(struct surface_exchange *exchange, struct str closing, stru
     r->incomplete_reason = is_cut ? buf_str(&turn->incomplete_reason) : (struct str){0};
     r->completed_at = is_cut ? 0 : clock_unix_s();
     responses_answer_keep(r);
+    responses_memory_keep(r);
     if (r->request.wants_stream) {
         object_tell(r, is_cut ? "response.incomplete" : "response.completed", NULL, out);
     } else {

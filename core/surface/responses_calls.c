@@ -78,6 +78,9 @@ void responses_call_decide(struct responses *r, struct responses_item *item)
         item->offer = tools_offer_of(&r->request.set, buf_str(&item->name));
         call_identify(r->turn, item);
     }
+    if (item->offer < 0) {
+        responses_call_give(r, item);
+    }
     bool runs_nothing = r->request.choice.kind == TOOL_CHOICE_NONE;
     item->is_dropped = is_too_many(r, item) || (item->offer >= 0 && runs_nothing);
     if (item->offer >= 0 && !item->is_dropped) {

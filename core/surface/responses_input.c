@@ -11,13 +11,7 @@
 
 /* ---- looking at an item ---- */
 
-struct peek { /* what an item says of itself */
-    struct str type, id;
-    bool has_role;
-    bool is_named_reference; /* a type of it says so, if another does not */
-};
-
-static struct peek item_peek(struct json_walk *item, struct arena *arena)
+struct peek recall_peek(struct json_walk *item, struct arena *arena)
 {
     struct peek peek = {0};
     struct str key;
@@ -33,6 +27,11 @@ static struct peek item_peek(struct json_walk *item, struct arena *arena)
                 peek.is_named_reference || str_is(peek.type, "item_reference");
         } else if (json_key_is(key, "id")) {
             peek.id = json_text_of(value, arena);
+        } else if (json_key_is(key, "role")) {
+            peek.role = json_text_of(value, arena);
+        } else if (json_key_is(key, "call_id")) {
+            peek.call = value;
+            peek.call_id = json_text_of(value, arena);
         }
     }
     return peek;
@@ -44,7 +43,7 @@ static struct peek value_peek(struct json_value item, struct arena *arena)
         return (struct peek){0};
     }
     struct json_walk walk = json_walk_of(item);
-    return item_peek(&walk, arena);
+    return recall_peek(&walk, arena);
 }
 
 /* {"type":"item_reference","id":…}, of which the type may be left out; messages without one have a role. */
@@ -59,7 +58,8 @@ static bool item_is_ours(const struct responses_request *request, const struct p
     if (is_reference(peek)) {
         return recall_store_find(request, peek->id, &ignored);
     }
-    return responses_kind_of_item(peek->type, peek->id) != NULL;
+    return responses_kind_of_item(peek->type, peek->id) != NULL ||
+           (peek->call_id.len > 0 && responses_memory_find(request, peek->call_id, &ignored));
 }
 
 bool responses_input_is_ours(const struct responses_request *request, struct arena *arena)
@@ -79,7 +79,7 @@ bool responses_input_is_ours(const struct responses_request *request, struct are
     struct json_value other;
     for (;;) {
         if (json_walk_enter(&walk, &inner)) {
-            struct peek peek = item_peek(&inner, arena);
+            struct peek peek = recall_peek(&inner, arena);
             json_walk_leave(&walk, &inner);
             if (item_is_ours(request, &peek)) {
                 return true;
@@ -92,31 +92,36 @@ bool responses_input_is_ours(const struct responses_request *request, struct are
 
 /* ---- calls of ours ---- */
 
-static int kind_offer(const struct responses_request *request, const struct responses_kind *kind)
+void recall_call_id_put(struct str item_id, struct buf *out)
 {
-    for (size_t i = 0; i < request->set.offers_count; i++) {
-        if (request->set.shown[i].shown && str_is(request->set.offers[i].hosted, kind->hosted)) {
-            return (int)i;
-        }
-    }
-    return -1;
+    (void)buf_puts(out, "call_"); /* small: fits */
+    (void)buf_append_str(out, item_id);
 }
 
-static void pair_put(struct str name, struct str call_id, struct str arguments, struct str result,
-                     struct buf *out)
+void recall_call_put(struct str name, struct str call_id, struct str arguments, struct buf *out)
 {
-    (void)buf_puts(out,
-                   "{\"type\":\"function_call\",\"call_id\":"); /* the owner asks for overflow */
-    (void)buf_put_json(out, call_id);
-    (void)buf_puts(out, ",\"name\":");
-    (void)buf_put_json(out, name);
-    (void)buf_puts(out, ",\"arguments\":");
-    (void)buf_put_json(out, arguments);
-    (void)buf_puts(out, "},{\"type\":\"function_call_output\",\"call_id\":");
-    (void)buf_put_json(out, call_id);
-    (void)buf_puts(out, ",\"output\":");
-    (void)buf_put_json(out, result);
-    (void)buf_putc(out, '}');
+    responses_text_put(out, "{\"type\":\"function_call\",\"call_id\":", call_id);
+    responses_text_put(out, ",\"name\":", name);
+    responses_text_put(out, ",\"arguments\":", arguments);
+    (void)buf_putc(out, '}'); /* the owner asks for overflow */
+}
+
+void recall_output_put(struct str call_id, struct str output, struct buf *out)
+{
+    responses_text_put(out, "{\"type\":\"function_call_output\",\"call_id\":", call_id);
+    responses_text_put(out, ",\"output\":", output);
+    (void)buf_putc(out, '}'); /* as above */
+}
+
+void recall_text_put(struct str kind, struct str arguments, struct str output, struct buf *out)
+{
+    BUF_CLEANUP struct buf text = {0};
+    result_text_put(kind, arguments, output, &text); /* bounded by the body, or by a record */
+    responses_text_put(out,
+                       "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
+                       "\"output_text\",\"text\":",
+                       buf_str(&text));
+    (void)buf_puts(out, "}]}"); /* as above */
 }
 
 /* A call of ours, as what the upstream knows of it. */
@@ -127,7 +132,7 @@ static int call_recall(struct recalling *recalling, const struct responses_kind 
     struct responses_request *request = recalling->request;
     struct arena *scratch = recalling->scratch;
     struct str id = json_find_text(members, count, "id", scratch);
-    BUF_CLEANUP struct buf arguments = {0}, result = {0}, call_id = {0}, text = {0};
+    BUF_CLEANUP struct buf arguments = {0}, result = {0}, call_id = {0};
     bool has_result = false;
     struct told told = {0};
     kind->recall(members, count, scratch, &arguments, &result, &has_result);
@@ -141,18 +146,15 @@ static int call_recall(struct recalling *recalling, const struct responses_kind 
     }
     struct str said = told.arguments.len > 0 ? told.arguments : buf_str(&arguments);
     struct str output = told.is_there ? told.output : buf_str(&result);
-    int offer = kind_offer(request, kind);
+    int offer = tools_shown_of_kind(&request->set, str_of(kind->hosted));
     if (offer >= 0) {
-        (void)buf_puts(&call_id, "call_"); /* small: fits */
-        (void)buf_append_str(&call_id, id);
-        pair_put(request->set.shown[offer].name, buf_str(&call_id), said, output, out);
+        recall_call_id_put(id, &call_id);
+        recall_call_put(request->set.shown[offer].name, buf_str(&call_id), said, out);
+        (void)buf_putc(out, ',');
+        recall_output_put(buf_str(&call_id), output, out);
         return SG_OK;
     }
-    result_text_put(str_of(kind->hosted), said, output, &text); /* bounded by the body */
-    (void)buf_puts(out, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":"
-                        "\"output_text\",\"text\":");
-    (void)buf_put_json(out, buf_str(&text));
-    (void)buf_puts(out, "}]}");
+    recall_text_put(str_of(kind->hosted), said, output, out);
     return SG_OK;
 }
 
@@ -166,8 +168,11 @@ static bool says_nothing(const struct json_member *members, size_t count)
             continue;
         }
         struct json_value ignored;
+        if (member->value.type == JSON_STRING && member->value.raw.len == 2) {
+            continue;
+        }
         if (member->value.type != JSON_ARRAY) {
-            return member->value.type == JSON_STRING && member->value.raw.len == 2;
+            return false;
         }
         struct json_walk walk = json_walk_of(member->value);
         if (json_walk_element(&walk, &ignored)) {
@@ -215,6 +220,20 @@ static int item_recall(struct recalling *recalling, struct json_value item, cons
         code = recall_count(recalling, bytes, err);
     }
     return code;
+}
+
+/* An item that stays, with its call's id as the upstream knows it. */
+static void as_known_put(struct json_value item, const struct peek *peek, struct buf *out)
+{
+    struct str raw = item.raw, call = peek->call.raw;
+    if (str_eq(peek->call_id, responses_call_up_id(peek->call_id))) {
+        (void)buf_append_str(out, raw); /* the owner asks for overflow */
+        return;
+    }
+    const char *behind = call.data + call.len;
+    (void)buf_append(out, raw.data, (size_t)(call.data - raw.data)); /* as above */
+    (void)buf_put_json(out, responses_call_up_id(peek->call_id));
+    (void)buf_append(out, behind, (size_t)(raw.data + raw.len - behind));
 }
 
 /* ---- earlier responses ---- */
@@ -278,7 +297,7 @@ static int list_recall(struct recalling *recalling, struct json_value list, stru
         struct peek peek = value_peek(item, recalling->scratch);
         code = item_recall(recalling, item, &peek, out, &fate, err);
         if (code == SG_OK && fate == FATE_STAYS) {
-            (void)buf_append_str(out, item.raw); /* asked for below */
+            as_known_put(item, &peek, out); /* asked for below */
         }
         (void)buf_puts(out, fate == FATE_GONE ? "" : ",");
     }
@@ -315,10 +334,42 @@ struct elements {        /* of the client's list, as they are edited from first 
     const char *pending; /* where a run of those that go begins; NULL: none */
 };
 
-/* Those that go take the comma behind them along; behind the last one that stays, the one in front. */
-static void element_edit(struct responses_request *request, struct elements *elements,
-                         struct json_value element, enum fate fate, struct str put)
+/* What of ours stands at the item that was noted last, in front of it or behind. */
+static void inserts_put(struct recalling *recalling, size_t at, bool is_behind)
 {
+    struct responses_request *request = recalling->request;
+    struct recall_inserts *inserts = &recalling->inserts;
+    for (; inserts->done < inserts->count; inserts->done++) {
+        const struct recall_insert *insert = &inserts->list[inserts->done];
+        if (insert->at + 1 != request->items_count || insert->is_behind != is_behind) {
+            return;
+        }
+        splice_add(&request->edits, at, 0, insert->put);
+        request->history_container =
+            insert->container.len > 0 ? insert->container : request->history_container;
+    }
+}
+
+/* Of an item that stays the call's id becomes the upstream's own. */
+static void call_id_edit(struct recalling *recalling, const struct elements *elements,
+                         const struct peek *peek)
+{
+    struct str up = responses_call_up_id(peek->call_id);
+    BUF_CLEANUP struct buf quoted = {0};
+    if (!str_eq(up, peek->call_id)) {
+        (void)buf_put_json(&quoted, up); /* small: fits */
+        struct str put = {check_alloc(arena_copy(recalling->arena, buf_str(&quoted))), quoted.len};
+        splice_add(&recalling->request->edits, (size_t)(peek->call.raw.data - elements->start),
+                   peek->call.raw.len, put);
+    }
+}
+
+/* Those that go take the comma behind them along; behind the last one that stays, the one in front. */
+static void element_edit(struct recalling *recalling, struct elements *elements,
+                         struct json_value element, const struct peek *peek, enum fate fate,
+                         struct str put)
+{
+    struct responses_request *request = recalling->request;
     const char *at = element.raw.data;
     if (fate == FATE_GONE) {
         elements->pending = elements->pending == NULL ? at : elements->pending;
@@ -329,10 +380,14 @@ static void element_edit(struct responses_request *request, struct elements *ele
                    (size_t)(at - elements->pending), (struct str){0});
         elements->pending = NULL;
     }
+    inserts_put(recalling, (size_t)(at - elements->start), false);
     if (fate == FATE_CHANGED) {
         splice_add(&request->edits, (size_t)(at - elements->start), element.raw.len, put);
+    } else {
+        call_id_edit(recalling, elements, peek);
     }
     elements->kept = at + element.raw.len;
+    inserts_put(recalling, (size_t)(elements->kept - elements->start), true);
     request->items_left = true;
 }
 
@@ -364,6 +419,17 @@ static int reference_follow(struct recalling *recalling, struct responses_input_
     return code;
 }
 
+/* Is the item that was noted last one that others took the place of? */
+static bool is_replaced(struct recalling *recalling)
+{
+    struct recall_inserts *inserts = &recalling->inserts;
+    bool is_instead = inserts->done < inserts->count &&
+                      inserts->list[inserts->done].at + 1 == recalling->request->items_count &&
+                      inserts->list[inserts->done].is_instead;
+    inserts->done += is_instead;
+    return is_instead;
+}
+
 static int element_read(struct recalling *recalling, struct elements *elements,
                         struct json_value element, struct peek *peek, struct sg_error *err)
 {
@@ -373,6 +439,10 @@ static int element_read(struct recalling *recalling, struct elements *elements,
     enum fate fate = FATE_STAYS;
     int code = SG_OK;
     noted->value = element;
+    if (is_replaced(recalling)) {
+        element_edit(recalling, elements, element, peek, FATE_GONE, (struct str){0});
+        return SG_OK;
+    }
     if (is_reference(peek)) {
         code = reference_follow(recalling, noted, peek, err);
     }
@@ -380,13 +450,13 @@ static int element_read(struct recalling *recalling, struct elements *elements,
         code = item_recall(recalling, noted->value, peek, &out, &fate, err);
     }
     recalling->record = NULL;
-    struct str put = noted->value.raw;
-    if (code == SG_OK && out.len > 0) {
-        put = buf_to_arena(&out, recalling->arena);
+    if (code == SG_OK && fate == FATE_STAYS && noted->is_reference) {
+        as_known_put(noted->value, peek, &out); /* bounded by the record */
+        fate = FATE_CHANGED;
     }
     if (code == SG_OK) {
-        bool is_other = fate == FATE_STAYS && noted->is_reference;
-        element_edit(request, elements, element, is_other ? FATE_CHANGED : fate, put);
+        struct str put = out.len > 0 ? buf_to_arena(&out, recalling->arena) : (struct str){0};
+        element_edit(recalling, elements, element, peek, fate, put);
     }
     buf_clear(&out);
     return code;
@@ -425,7 +495,7 @@ static int list_read(struct recalling *recalling, struct sg_error *err)
         struct peek peek = {0};
         if (json_walk_enter(&walk, &inner)) {
             const char *start = inner.at - 1;
-            peek = item_peek(&inner, recalling->scratch);
+            peek = recall_peek(&inner, recalling->scratch);
             element = (struct json_value){JSON_OBJECT, {start, (size_t)(inner.at - start) + 1}};
             json_walk_leave(&walk, &inner);
         } else if (!json_walk_element(&walk, &element)) {
@@ -437,7 +507,17 @@ static int list_read(struct recalling *recalling, struct sg_error *err)
         }
     }
     elements_end(recalling->request, &elements, list);
+    CHECK(code != SG_OK || recalling->inserts.done == recalling->inserts.count);
     return code;
+}
+
+/* Searched, which is fast: usually there is none. A previous response has all of it. */
+static bool may_hold_kept(const struct responses_request *request)
+{
+    static const char mark[] = "\"" SHOWN_CALL_MARK;
+    struct str list = request->input->value.raw;
+    return request->memory != NULL && request->previous == NULL &&
+           memmem(list.data, list.len, mark, sizeof mark - 1) != NULL;
 }
 
 int responses_input_read(struct responses_request *request, struct arena *arena,
@@ -446,7 +526,11 @@ int responses_input_read(struct responses_request *request, struct arena *arena,
     struct recalling recalling = {.request = request, .arena = arena, .scratch = arena_new(0)};
     request->edits.arena = arena;
     int code = request->previous == NULL ? SG_OK : previous_read(&recalling, err);
-    if (code == SG_OK && request->input != NULL && request->input->value.type == JSON_ARRAY) {
+    bool is_list = request->input != NULL && request->input->value.type == JSON_ARRAY;
+    if (code == SG_OK && is_list && may_hold_kept(request)) {
+        code = responses_kept_look(&recalling, request->input->value, err);
+    }
+    if (code == SG_OK && is_list) {
         code = list_read(&recalling, err);
     }
     arena_free(recalling.scratch);

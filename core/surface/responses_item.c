@@ -57,8 +57,8 @@ void responses_item_free(struct responses_item *item)
         part_free(item->parts[i]);
     }
     free(item->parts);
-    struct buf *const owned[] = {&item->id,      &item->type,      &item->raw,   &item->name,
-                                 &item->call_id, &item->arguments, &item->result};
+    struct buf *const owned[] = {&item->id,      &item->type,     &item->raw,       &item->name,
+                                 &item->call_id, &item->given_id, &item->arguments, &item->result};
     for (size_t i = 0; i < COUNT_OF(owned); i++) {
         buf_clear(owned[i]);
     }
@@ -299,6 +299,9 @@ int responses_item_take(struct responses *r, struct responses_item *item, struct
         item->raw_is_last = is_last;
         code = raw_keep(r, &item->raw, object.raw, err);
     }
+    if (item->call_id.len == 0 && str_is(buf_str(&item->type), "custom_tool_call")) {
+        (void)buf_append_str(&item->call_id, json_find_text(members, count, "call_id", arena));
+    }
     if (code == SG_OK && item->kind == RESPONSES_CALL) {
         code = call_take(r, item, members, count, arena, err);
     } else if (code == SG_OK && item->kind != RESPONSES_OTHER) {
@@ -453,14 +456,26 @@ static void status_write(struct writing *writing, bool upwards, const char *stat
     }
 }
 
+struct str responses_call_shown_id(const struct responses_item *item)
+{
+    return buf_str(item->given_id.len > 0 ? &item->given_id : &item->call_id);
+}
+
+static void call_id_write(struct writing *writing, bool upwards)
+{
+    const struct responses_item *item = writing->item;
+    (void)buf_put_json(&writing->call_id, upwards ? buf_str(&item->call_id)
+                                                  : responses_call_shown_id(item)); /* its event */
+    put(writing, "call_id", buf_str(&writing->call_id));
+}
+
 static void call_write(struct writing *writing, bool upwards)
 {
     const struct responses_item *item = writing->item;
     bool settled = upwards && item->history.data != NULL;
-    (void)buf_put_json(&writing->call_id, buf_str(&item->call_id)); /* bounded by what is kept */
+    call_id_write(writing, upwards);
     (void)buf_put_json(&writing->name, buf_str(&item->name));
     responses_quote(settled ? item->history : buf_str(&item->arguments), &writing->arguments);
-    put(writing, "call_id", buf_str(&writing->call_id));
     put(writing, "name", buf_str(&writing->name));
     put(writing, "arguments", buf_str(&writing->arguments));
     put(writing, "input", STR("")); /* of a custom call */
@@ -497,6 +512,8 @@ void responses_item_put(const struct responses_item *item, bool upwards, const c
         call_write(&writing, upwards);
     } else if (item->kind != RESPONSES_OTHER) {
         parts_write(&writing, upwards);
+    } else if (item->given_id.len > 0) {
+        call_id_write(&writing, upwards);
     }
     responses_object_put(writing.members, writing.count, writing.puts, writing.n, out);
     writing_clear(&writing);

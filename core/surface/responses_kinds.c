@@ -255,13 +255,18 @@ const struct responses_kind *responses_kind_of_hosted(struct str hosted)
     return NULL;
 }
 
-const struct responses_kind *responses_kind_of_item(struct str type, struct str id)
+const struct responses_kind *responses_kind_of_type(struct str item_type)
 {
     for (size_t i = 0; responses_kinds[i] != NULL; i++) {
-        if (str_is(type, responses_kinds[i]->item_type) &&
-            str_starts(id, str_of(responses_kinds[i]->mark))) {
+        if (str_is(item_type, responses_kinds[i]->item_type)) {
             return responses_kinds[i];
         }
     }
     return NULL;
+}
+
+const struct responses_kind *responses_kind_of_item(struct str type, struct str id)
+{
+    const struct responses_kind *kind = responses_kind_of_type(type);
+    return kind != NULL && str_starts(id, str_of(kind->mark)) ? kind : NULL;
 }

@@ -72,6 +72,12 @@ static int compare_recalled(const void *a, const void *b)
     return order != 0 ? order : one->at < other->at ? -1 : one->at > other->at;
 }
 
+void recall_index_sort(struct recall_index *index)
+{
+    qsort(index->list, index->count, sizeof *index->list, compare_recalled);
+    index->is_made = true;
+}
+
 static void index_add(struct recalling *recalling, struct known_record *known,
                       struct recall_index *index, struct json_value id, struct json_value value)
 {
@@ -116,7 +122,6 @@ static void items_index(struct recalling *recalling, struct known_record *known)
     struct json_walk output = json_walk_of(record->output), ids = json_walk_of(record->input_ids),
                      input = json_walk_of(record->input);
     struct json_value id, item;
-    index->is_made = true;
     index->list = check_alloc(arena_alloc(recalling->scratch, (most + 1) * sizeof *index->list));
     while (json_walk_element(&output, &item)) {
         index_add(recalling, known, index, item_id(item), item);
@@ -124,7 +129,7 @@ static void items_index(struct recalling *recalling, struct known_record *known)
     while (json_walk_element(&ids, &id) && json_walk_element(&input, &item)) {
         index_add(recalling, known, index, id, item);
     }
-    qsort(index->list, index->count, sizeof *index->list, compare_recalled);
+    recall_index_sort(index);
 }
 
 static void calls_index(struct recalling *recalling, struct known_record *known)
@@ -137,18 +142,17 @@ static void calls_index(struct recalling *recalling, struct known_record *known)
     while (json_walk_member(&count, &key, &call)) {
         most++;
     }
-    index->is_made = true;
     index->list = check_alloc(arena_alloc(recalling->scratch, (most + 1) * sizeof *index->list));
     while (json_walk_member(&walk, &key, &call)) {
         if (call.type == JSON_OBJECT) {
             index_add(recalling, known, index, (struct json_value){JSON_STRING, key}, call);
         }
     }
-    qsort(index->list, index->count, sizeof *index->list, compare_recalled);
+    recall_index_sort(index);
 }
 
 /* The first that has the id; NULL: none. */
-static struct recalled *index_find(const struct recall_index *index, struct str id)
+struct recalled *recall_index_find(const struct recall_index *index, struct str id)
 {
     size_t low = 0, high = index->count;
     while (low < high) {
@@ -184,7 +188,7 @@ int recall_reference(struct recalling *recalling, struct str id, struct json_val
     if (known != NULL && !known->items.is_made) {
         items_index(recalling, known);
     }
-    struct recalled *found = known == NULL ? NULL : index_find(&known->items, id);
+    struct recalled *found = known == NULL ? NULL : recall_index_find(&known->items, id);
     if (found == NULL) {
         return error_set_param(err, SG_E_NOT_FOUND, "input", "Item with id '%.*s' not found.",
                                id.len < 128 ? (int)id.len : 128, id.data);
@@ -205,7 +209,7 @@ static struct recalled *call_find(struct recalling *recalling, struct known_reco
     if (known != NULL && !known->calls.is_made) {
         calls_index(recalling, known);
     }
-    return known == NULL ? NULL : index_find(&known->calls, id);
+    return known == NULL ? NULL : recall_index_find(&known->calls, id);
 }
 
 /* What a record says of a call: {"call_id","arguments","output"}. Looked at before it is decoded: it may be large. */

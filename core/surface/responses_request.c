@@ -138,6 +138,7 @@ void responses_request_init(struct responses_request *request, const struct surf
 {
     *request = (struct responses_request){.body = input->body,
                                           .store = input->store,
+                                          .memory = input->memory,
                                           .asks_for_reasoning = input->asks_for_reasoning};
     tools_init(&request->set, input, arena);
     request->choice.member = body_find(request, "tool_choice");

@@ -93,6 +93,12 @@ static void opening_add(struct opening *opening, const char *key, struct str val
     opening->puts[opening->n++] = (struct responses_member){key, value};
 }
 
+static void call_id_add(const struct responses_item *item, struct opening *opening)
+{
+    (void)buf_put_json(&opening->call_id, responses_call_shown_id(item)); /* small: fits */
+    opening_add(opening, "call_id", buf_str(&opening->call_id));
+}
+
 static void opening_fill(const struct responses_item *item, struct opening *opening)
 {
     (void)buf_put_json(&opening->id, buf_str(&item->shown->id)); /* small, as all here */
@@ -108,11 +114,13 @@ static void opening_fill(const struct responses_item *item, struct opening *open
         opening_add(opening, "content", STR(""));
     } else if (item->kind == RESPONSES_CALL) {
         (void)buf_put_json(&opening->name, buf_str(&item->name));
-        (void)buf_put_json(&opening->call_id, buf_str(&item->call_id));
         opening_add(opening, "status", STR("\"in_progress\""));
         opening_add(opening, "arguments", STR("\"\""));
-        opening_add(opening, "call_id", buf_str(&opening->call_id));
+        call_id_add(item, opening);
         opening_add(opening, "name", buf_str(&opening->name));
+    }
+    if (item->kind == RESPONSES_OTHER && item->given_id.len > 0) {
+        call_id_add(item, opening);
     }
 }
 

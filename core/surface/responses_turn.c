@@ -180,6 +180,7 @@ static void rest_give(struct responses *r, bool drops_text, struct buf *out)
 /* The last whole turn becomes history, the one that was read takes its place. */
 static void turn_commit(struct responses *r)
 {
+    responses_memory_note(r);
     responses_turn_items_put(r->last, &r->history); /* what is too much shows in the next request */
     responses_turn_free(r->last);
     r->turns++;

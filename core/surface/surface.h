@@ -28,7 +28,8 @@ struct
 };
 
 /* What is remembered of an answer for the request that continues it, for one identity and not for ever. Chat needs it,
- * where a turn with calls of ours and of the client's leaves the client with half of it. */
+ * where a turn with calls of ours and of the client's leaves the client with half of it, and responses for clients that keep
+ * no items of ours. */
 struct surface_memory {
     /* Keeps `data` under each of the ids. `goes_on`: so does what tools of ours have left (their container), for the
      * request that continues. False: it is too large. */

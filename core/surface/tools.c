@@ -67,6 +67,21 @@ int tools_offer_for(const struct tool_set *set, struct str hosted)
     return -1;
 }
 
+struct str tools_kind_of(const struct surface_offer *offer)
+{
+    return offer->hosted.len > 0 ? offer->hosted : offer->name;
+}
+
+int tools_shown_of_kind(const struct tool_set *set, struct str kind)
+{
+    for (size_t i = 0; i < set->offers_count && kind.len > 0; i++) {
+        if (set->shown[i].shown && str_eq(tools_kind_of(&set->offers[i]), kind)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 /* True if it was not shown before. */
 static bool offer_show(struct tool_set *set, int offer)
 {

@@ -65,6 +65,12 @@ int tools_read(struct tool_set *, int (*read)(const struct tool_read *, struct s
 /* The offer for a hosted kind ("code_interpreter"); -1: none. */
 int tools_offer_for(const struct tool_set *, struct str hosted);
 
+/* What an offer's calls are known by from one request to the next, whatever their function is called: its hosted kind, or
+ * its own name where it has none. */
+struct str tools_kind_of(const struct surface_offer *);
+/* The offer that is shown for such a kind now; -1: none. */
+int tools_shown_of_kind(const struct tool_set *, struct str kind);
+
 /* Shows offers that are made whether the client names them or not: those of the kinds listed (ended by NULL), unless the
  * kind is shown already, and those without a kind. */
 void tools_mark_always(struct tool_set *, const char *const *kinds);

@@ -1,10 +1,12 @@
-/* Any bytes as a request on responses, with a store that has an answer under some ids. What is opened goes up as good JSON,
- * in a first turn and behind a run; what is kept of the answer is a record, whose lists and replays can be written. */
+/* Any bytes as a request on responses, with a store that has an answer under some ids, and a memory of one that called the
+ * client's functions. What is opened goes up as good JSON, in a first turn and behind a run; what is kept of the answer is a record, whose lists and replays can be written. */
 #include "base/check.h"
 #include "surface/responses_stored.h"
+#include "surface/shown_calls.h"
 #include "surface/surface.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +26,20 @@ static const char record_text[] =
     "\"text\":\"x\",\"annotations\":[]}]}]},\"previous\":null,\"input\":[{\"role\":\"user\","
     "\"content\":\"hi\"}],\"input_ids\":[\"msg_sg1\"],\"calls\":{\"ci_sg1\":{\"call_id\":\"c\","
     "\"arguments\":\"{}\",\"output\":\"42\"}}}";
+
+/* Of two turns: the second calls the client's function `f` twice, and two of ours around the second call. */
+#define CALL_A "call_sg00000000000000000000000000000000_a"
+#define CALL_B "call_sg00000000000000000000000000000001"
+static const char memory_text[] =
+    "{\"hash\":\"%s\",\"container\":\"cntr_1\",\"turns\":[[{\"ours\":\"call_ci_sg1\",\"item\":\"ci_"
+    "sg1\","
+    "\"kind\":\"code_interpreter\",\"arguments\":\"{}\",\"output\":\"1\"},{\"seen\":\"0\"}],[],[{"
+    "\"seen\":\"%s\"},"
+    "{\"given\":\"" CALL_A
+    "\"},{\"ours\":\"call_ws_sg1\",\"item\":\"ws_sg1\",\"kind\":\"web_search\","
+    "\"arguments\":\"{\\\"query\\\":\\\"q\\\"}\",\"output\":\"2\"},{\"given\":\"" CALL_B
+    "\"},{\"ours\":\"call_sg2\",\"item\":\"\","
+    "\"kind\":\"gone\",\"arguments\":\"{}\",\"output\":\"3\"}]]}";
 
 static const char *container_id(void *context)
 {
@@ -77,6 +93,37 @@ static bool store_find(void *context, struct str id, struct str *ret)
         }
     }
     return false;
+}
+
+static bool memory_keep(void *context, const struct str *ids, size_t count, struct str data,
+                        bool goes_on)
+{
+    (void)context, (void)ids, (void)goes_on;
+    CHECK(count > 0);
+    check_json(data);
+    return true;
+}
+
+static bool memory_find(void *context, struct str id, struct str *ret)
+{
+    struct str start = STR("responses:call_sg0000000000000000000000000000000");
+    *ret = str_of(context);
+    return id.len == start.len + 1 && str_starts(id, start);
+}
+
+/* The record, with the hashes of what the client has of the answer. */
+static const char *memory_make(struct arena *arena)
+{
+    const struct shown_call calls[] = {{STR(CALL_A), STR("f"), STR("{}")},
+                                       {STR(CALL_B), STR("f"), STR("{}")}};
+    const struct shown_call message = {.name = STR("message")};
+    char hash[SHOWN_HASH_BYTES], seen[SHOWN_HASH_BYTES];
+    shown_hash((struct str){0}, calls, 2, arena, hash);
+    shown_hash(STR("x"), &message, 1, arena, seen);
+    size_t size = sizeof memory_text + 2 * SHOWN_HASH_BYTES;
+    char *text = arena_get(arena, size);
+    (void)snprintf(text, size, memory_text, hash, seen); /* fits */
+    return text;
 }
 
 static void turn(struct surface_exchange *exchange, const char *sse, struct buf *out,
@@ -135,11 +182,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sg_error err = {0};
     const struct surface_container_source container = {container_id, container_expires, NULL};
     const struct surface_store store = {store_keep, store_find, NULL};
+    const struct surface_memory memory = {memory_keep, memory_find, NULL,
+                                          (void *)(uintptr_t)memory_make(arena)};
     if (json_scan((struct str){(const char *)data, size}, arena, &body, &err) == SG_OK &&
         body.count > 0) {
         struct surface_input input = {.body = &body,
                                       .offers = offers,
                                       .offers_count = 2,
+                                      .memory = &memory,
                                       .store = &store,
                                       .container = &container,
                                       .asks_for_reasoning = size % 2 == 0,
