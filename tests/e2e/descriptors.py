@@ -46,13 +46,13 @@ def _copy(pidfd, number):
 
 
 def _kind(sock, ports):
-    """"pair", "upstream", "reset", or "" for any other."""
+    """"pair", "towards", "reset", or "" for any other."""
     if sock.family == socket.AF_UNIX:
         return "" if sock.getsockname() else "pair"
     if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
         return ""
     try:
-        return "upstream" if sock.getpeername()[1] in ports else ""
+        return "towards" if sock.getpeername()[1] in ports else ""
     except OSError:
         state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
         return "reset" if state == TCP_CLOSE else ""
@@ -89,12 +89,12 @@ def _kinds_read(pid, inodes, ports):
     upstream = {fields[9] for name in ("tcp", "tcp6") for fields in rows[name]
                 if int(fields[2].rsplit(":", 1)[1], 16) in ports}
     known = {field for table in rows.values() for fields in table for field in fields}
-    return ["pair" if inode in pairs else "upstream" if inode in upstream else "" if inode in known else "reset"
+    return ["pair" if inode in pairs else "towards" if inode in upstream else "" if inode in known else "reset"
             for inode in inodes]
 
 
 def socket_kinds(pid, ports=frozenset()):
-    """For each socket of the process: "pair" (a unix socket without a name), "upstream" (its other end is one of these
+    """For each socket of the process: "pair" (a unix socket without a name), "towards" (its other end is one of these
     local ports), "reset" (TCP that the other end has reset), or ""."""
     sockets = {number: target[8:-1] for number, target in targets(pid).items() if target.startswith("socket:[")}
     try:
