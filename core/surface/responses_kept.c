@@ -16,7 +16,7 @@
 enum {
     RECORDS_MAX = 4096, /* looked up for one request */
     WINDOW = 16,        /* of what was seen, within which the client's next item is looked for */
-    UNNAMED_MAX = 256 /* items between calls and results that are looked at for some without ids */
+    UNNAMED_MAX = 256   /* items on each side of a call that are looked at for some without ids */
 };
 
 enum entry_kind { ENTRY_SEEN, ENTRY_GIVEN, ENTRY_OURS };
@@ -27,7 +27,8 @@ struct entry { /* of a record, read */
     struct str id;   /* of a call; of what was seen its hash */
     struct str item; /* of ours: empty where it was not shown */
     struct str tool, arguments, output;
-    bool is_left;      /* of ours: the client keeps such items in a way of its own */
+    bool is_left;      /* of ours: the client keeps such items in a way of its own … */
+    struct str shown;  /* … which show this */
     bool is_there;     /* the client has it … */
     size_t at, result; /* … at these places of its input; result: of a call of its */
     size_t next;       /* where the first of the entries behind that it has is; NOWHERE: none */
@@ -263,8 +264,7 @@ static void unnamed_match(struct looking *looking, struct kept *kept, size_t at)
     struct str text = shown_text(kind, buf_str(&arguments), looking->arena);
     for (size_t i = 0; i < kept->count; i++) {
         struct entry *entry = &kept->entries[i];
-        if (entry->is_left && str_is(entry->tool, kind->hosted) &&
-            str_eq(shown_text(kind, entry->arguments, looking->arena), text)) {
+        if (entry->is_left && str_is(entry->tool, kind->hosted) && str_eq(entry->shown, text)) {
             entry->is_left = false;
             looking->elements[at] = (struct json_value){0}; /* once */
             insert_note(looking, (struct recall_insert){.at = at, .is_instead = true});
@@ -280,8 +280,11 @@ static bool unnamed_note(const struct looking *looking, struct kept *kept)
     for (size_t i = 0; i < kept->count; i++) {
         struct entry *entry = &kept->entries[i];
         for (size_t k = 0; entry->item.len > 0 && responses_kinds[k] != NULL; k++) {
-            entry->is_left = entry->is_left || ((looking->without_ids >> k & 1u) != 0 &&
-                                                str_is(entry->tool, responses_kinds[k]->hosted));
+            if ((looking->without_ids >> k & 1u) != 0 &&
+                str_is(entry->tool, responses_kinds[k]->hosted)) {
+                entry->is_left = true;
+                entry->shown = shown_text(responses_kinds[k], entry->arguments, looking->arena);
+            }
         }
         is_any = is_any || entry->is_left;
     }
@@ -298,7 +301,8 @@ static void unnamed_find(struct looking *looking, struct kept *kept, size_t firs
     for (size_t i = 0; i < kept->count; i++) {
         last = kept->entries[i].result > last ? kept->entries[i].result : last;
     }
-    for (size_t at = first; at-- > 0 && is_said_before(&looking->peeks[at]);) {
+    for (size_t at = first;
+         at-- > 0 && first - at <= UNNAMED_MAX && is_said_before(&looking->peeks[at]);) {
         unnamed_match(looking, kept, at);
     }
     for (size_t at = first + 1; at < last && at - first <= UNNAMED_MAX; at++) {
