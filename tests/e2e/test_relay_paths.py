@@ -428,6 +428,17 @@ class Paths(E2E):
         with self.assertRaises(BlockingIOError):
             raw.listener.accept()
 
+    def test_nor_is_what_has_no_body_and_changes_something(self):
+        """Where a kept connection ends without an answer, libcurl would send it anew: the second DELETE finds nothing, and says so."""
+        def ends(connection):
+            return connection.request.method != "DELETE" and Status(200, b"{}")
+        gateway = self.open(forever=ends)
+        with Wire(gateway) as wire:  # one loop of the gateway's, which keeps a connection
+            for method, status in (("GET", 200), ("DELETE", 502)):
+                wire.send(f"{method} /v1/files/f HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ANN}\r\n\r\n".encode())
+                self.assertEqual(wire.answer().status, status)
+        self.assertEqual([sent.method for sent in self.up.requests], ["GET", "DELETE"])
+
     # ---- reading again ----
 
     def test_paths_come_and_go_with_sighup_and_transfers_go_on(self):
