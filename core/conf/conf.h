@@ -16,6 +16,9 @@
 #define CONF_ITEMS_MAX ((size_t)10000)       /* of one list or map that an option takes */
 #define CONF_PROBLEMS_MAX ((size_t)100)      /* printed in one run; more are counted */
 
+/* What ends the part of a map's key that may be shown: "{api_key:sk-1}" and "{api_key=sk-1}" make all of it a key. */
+#define CONF_NAME_ENDS ":="
+
 enum conf_type { CONF_SCALAR, CONF_LIST, CONF_MAP };
 
 struct conf_node {

@@ -242,7 +242,7 @@ static void report_unknown(const struct filler *filler, const struct sg_option *
     }
     size_t count = 0;
     const char *const *names = names_known(table, reserved, filler->arena, &count);
-    struct str word = {key->text, strcspn(key->text, ":")};
+    struct str word = {key->text, strcspn(key->text, CONF_NAME_ENDS)};
     const char *nearest = conf_nearest(arena_copy(filler->arena, word), names, count);
     const char *advice = "";
     if (nearest != NULL && strchr(key->text, ':') == NULL) {

@@ -10,7 +10,7 @@ bool problems_are_full(const struct conf_problems *);
 /* 'text' in quotes, cut where it is long. */
 const char *text_shown(const char *text, struct arena *);
 
-/* What may be shown of a key: "{api_key:sk-1}" makes the whole a key, so nothing behind a colon. */
+/* What may be shown of a key: nothing behind CONF_NAME_ENDS. */
 const char *key_part(const char *key, struct arena *);
 /* 'prefix.key' likewise, with the advice for that slip. */
 const char *key_shown(const char *prefix, const char *key, struct arena *);

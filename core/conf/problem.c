@@ -79,9 +79,9 @@ const char *text_shown(const char *text, struct arena *arena)
 
 const char *key_part(const char *key, struct arena *arena)
 {
-    struct str name = {key, strcspn(key, ":")};
+    struct str name = {key, strcspn(key, CONF_NAME_ENDS)};
     size_t cut = utf8_cut(name, NAME_BYTES_MAX);
-    return arena_printf(arena, "%.*s%s%s", (int)cut, key, key[name.len] == ':' ? ":" : "",
+    return arena_printf(arena, "%.*s%.*s%s", (int)cut, key, key[name.len] != '\0', key + name.len,
                         cut < strlen(key) ? "…" : "");
 }
 

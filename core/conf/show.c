@@ -85,14 +85,14 @@ static void put_strings(const struct sg_option *option, const struct conf_node *
     (void)buf_putc(out, ']');
 }
 
-/* Of a secret one the names are shown, as far as they are names: "{api_key:sk-1}" makes a secret part of a key. */
+/* Of a secret one the names are shown, as far as they are names. */
 static void put_map(const struct sg_option *option, const struct conf_node *value, struct buf *out)
 {
     bool is_secret = (option->flags & SG_SECRET) != 0;
     (void)buf_putc(out, '{');
     for (size_t i = 0; i < value->count; i++) {
         const struct conf_node *item = value->items[i];
-        put_member_name(value->keys[i]->text, strcspn(value->keys[i]->text, ":"), out);
+        put_member_name(value->keys[i]->text, strcspn(value->keys[i]->text, CONF_NAME_ENDS), out);
         if (is_secret) {
             (void)buf_puts(out, HIDDEN);
         } else {

@@ -27,7 +27,7 @@ static void compare(const char *name, const struct conf_node *before, const stru
 
 static void name_within(const char *name, const char *key, char ret[CHANGE_NAME_BYTES])
 {
-    size_t len = strcspn(key, ":"); /* "{api_key:sk-1}" makes a secret part of a key */
+    size_t len = strcspn(key, CONF_NAME_ENDS);
     (void)snprintf(ret, CHANGE_NAME_BYTES, "%s%s%.*s", name, name[0] != '\0' ? "." : "", (int)len,
                    key); /* a long one is cut */
 }

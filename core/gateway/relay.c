@@ -15,8 +15,14 @@ enum {
     REFUSAL_BYTES_MAX = 1024 * 1024 /* of an error that is looked at before it is passed on */
 };
 
-/* What would speak for the gateway: who may read its answers, where it is, and what browsers keep of it; and what tells of
- * the operator: the software, hosts and account behind. */
+static bool begins_with(struct str name, struct str start)
+{
+    return name.len > start.len && str_eq_nocase((struct str){name.data, start.len}, start);
+}
+
+/* What would speak for the gateway: who may read its answers, where it is, what browsers keep of it, and what servers in front
+ * shall do (answer with a file of theirs, or another address); and what tells of the operator: the software, hosts and account
+ * behind. */
 static bool field_is_ours(struct str name)
 {
     static const char *const ours[] = {"content-length",
@@ -28,6 +34,14 @@ static bool field_is_ours(struct str name)
                                        "refresh",
                                        "clear-site-data",
                                        "strict-transport-security",
+                                       "nel",
+                                       "report-to",
+                                       "reporting-endpoints",
+                                       "service-worker-allowed",
+                                       "x-sendfile",
+                                       "x-lighttpd-send-file",
+                                       "x-litespeed-location",
+                                       "x-reproxy-url",
                                        "server",
                                        "via",
                                        "x-powered-by",
@@ -40,9 +54,9 @@ static bool field_is_ours(struct str name)
             return true;
         }
     }
-    static const struct str cross_origin = STR("access-control-");
-    return name.len > cross_origin.len &&
-           str_eq_nocase((struct str){name.data, cross_origin.len}, cross_origin);
+    /* That nginx shall not wait for all of an answer is as good behind it as before. */
+    return begins_with(name, STR("access-control-")) ||
+           (begins_with(name, STR("x-accel-")) && !str_eq_nocase(name, STR("x-accel-buffering")));
 }
 
 static bool field_goes_down(const struct upstream_call *call, struct str name)

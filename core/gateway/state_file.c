@@ -59,6 +59,18 @@ static int folder_check(const char *folder, struct stat *status, bool is_for_own
     return owner_check(folder, status, "the gateway's sessions", err);
 }
 
+/* One that is taken for the file would be set aside as a file that is not ours. */
+static int check_no_folder(const struct state_file *file, struct sg_error *err)
+{
+    struct stat status;
+    bool is_folder = fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     S_ISDIR(status.st_mode);
+    return is_folder
+               ? error_set(err, SG_E_CONFIG,
+                           "sessions.state_file: '%s' is a folder: name a file in it", file->path)
+               : 0;
+}
+
 static int folder_open(struct state_file *file, bool is_for_owner, struct sg_error *err)
 {
     struct stat status;
@@ -173,7 +185,8 @@ static int place_open(const char *path, bool is_for_owner, struct state_file **r
     file->folder_fd = file->lock_fd = -1;
     *ret = file;
     int code = names_choose(file, err);
-    return code == 0 ? folder_open(file, is_for_owner, err) : code;
+    code = code == 0 ? folder_open(file, is_for_owner, err) : code;
+    return code == 0 ? check_no_folder(file, err) : code;
 }
 
 int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)

@@ -162,6 +162,7 @@ int upstream_call_begin_streamed(struct request *r, struct upstream_call *ret, s
     *ret = (struct upstream_call){.request = r, .began_us = clock_us()};
     metrics_upstream_call(r->gateway->metrics, r->upstream, false);
     struct fetch_request request = {.method = arena_copy(r->arena, head->method),
+                                    .is_fresh = str_is(head->method, "DELETE"),
                                     .is_streamed = has_body,
                                     .body_bytes = head->chunked              ? -1
                                                   : head->content_length > 0 ? head->content_length

@@ -29,6 +29,7 @@ struct fetch_request {
     /* A body is sent once only. Else, where a kept connection ends without a byte of an answer, the whole request is sent
      * anew, though the other side may have carried it out. */
     bool is_once;
+    bool is_fresh; /* by a new connection: what has no body is sent once only so */
     /* A body that comes by fetch_write(), instead of `body`: body_bytes long, or, -1, in chunks. It is sent once only, by a connection
      * of its own, which is closed behind it: whoever chooses its bytes reaches no other request's. */
     bool is_streamed;

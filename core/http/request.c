@@ -195,6 +195,9 @@ static int set_method(struct fetch *fetch, const struct fetch_request *request,
     if (code != 0) {
         return code;
     }
+    if (request->is_fresh) {
+        SET(easy, CURLOPT_FRESH_CONNECT, 1L);
+    }
     if (request->is_streamed) {
         set_streamed(fetch, request);
     } else if (sends_body(method, request)) {

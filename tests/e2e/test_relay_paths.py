@@ -102,12 +102,15 @@ class Paths(E2E):
         gateway = self.open(Status(206, b"0123456789", headers=[("Content-Range", "bytes 0-9/99"), ("Content-Disposition", "attachment"),
                                                               ("Set-Cookie", "a=b"), ("Server", "x"), ("Location", "http://10.0.0.1/"),
                                                               ("Access-Control-Allow-Origin", "*"), ("Keep-Alive", "timeout=5"),
+                                                              ("X-Accel-Redirect", "/inner"), ("X-Sendfile", "/etc/passwd"), ("NEL", "{}"),
+                                                              ("Report-To", "{}"), ("Service-Worker-Allowed", "/"), ("X-Accel-Buffering", "no"),
                                                               ("Connection", "X-Hop"), ("X-Hop", "1"), ("X-Total", "9")]))
         reply = get(gateway, "/v1/files/f/content", headers={"Range": "bytes=0-9"}, key=ANN)
         self.assertEqual((reply.status, reply.body, reply.get("content-length")), (206, b"0123456789", "10"))
-        self.assertEqual([reply.get(name) for name in ("content-range", "content-disposition", "x-total")],
-                         ["bytes 0-9/99", "attachment", "9"])
-        for name in ("set-cookie", "server", "location", "access-control-allow-origin", "keep-alive", "x-hop"):
+        self.assertEqual([reply.get(name) for name in ("content-range", "content-disposition", "x-total", "x-accel-buffering")],
+                         ["bytes 0-9/99", "attachment", "9", "no"])
+        for name in ("set-cookie", "server", "location", "access-control-allow-origin", "keep-alive", "x-hop", "x-accel-redirect", "x-sendfile",
+                     "nel", "report-to", "service-worker-allowed"):
             self.assertIsNone(reply.get(name), name)
         self.assertRegex(reply.get("x-request-id"), "^req_")
 
@@ -424,6 +427,17 @@ class Paths(E2E):
         raw.listener.setblocking(False)
         with self.assertRaises(BlockingIOError):
             raw.listener.accept()
+
+    def test_nor_is_what_has_no_body_and_changes_something(self):
+        """Where a kept connection ends without an answer, libcurl would send it anew: the second DELETE finds nothing, and says so."""
+        def ends(connection):
+            return connection.request.method != "DELETE" and Status(200, b"{}")
+        gateway = self.open(forever=ends)
+        with Wire(gateway) as wire:  # one loop of the gateway's, which keeps a connection
+            for method, status in (("GET", 200), ("DELETE", 502)):
+                wire.send(f"{method} /v1/files/f HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ANN}\r\n\r\n".encode())
+                self.assertEqual(wire.answer().status, status)
+        self.assertEqual([sent.method for sent in self.up.requests], ["GET", "DELETE"])
 
     # ---- reading again ----
 

@@ -288,6 +288,8 @@ static void a_missing_space_shows_no_secret(void)
 {
     (void)fill("{ api_key:sk-hidden, name: x }\n");
     EXPECT_SAID("c.yaml:1:3: e2b: unknown key 'api_key:…' (is a space missing after ':'?)\n");
+    (void)fill("{ api_key=sk-hidden, name: x }\n");
+    EXPECT_SAID("c.yaml:1:3: e2b: unknown key 'api_key=…'; did you mean 'api_key'?\n");
     (void)fill("headers: { authorization:sk-hidden }\n");
     EXPECT_SAID("c.yaml:1:36: e2b: 'headers.authorization:…' has no value; write \"\" for an empty "
                 "text\n");

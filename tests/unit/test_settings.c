@@ -132,6 +132,7 @@ static void what_differs_is_named_with_its_place(void)
         {"auth: {keys: [a]}\n", "auth: {keys: [b], keys_file: x}\n", ""},
         {"auth: {keys: [a]}\n", "auth: {keys: [a], mode: none}\n", "auth.mode@1:19"},
         {"x: {}\n", "x: {\"api_key:sk-secret\": 1}\n", "x.api_key@1:5"},
+        {"x: {}\n", "x: {\"api_key=sk-secret\": 1}\n", "x.api_key@1:5"},
     };
     BUF_CLEANUP struct buf found = {0};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
