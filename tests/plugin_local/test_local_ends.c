@@ -75,6 +75,7 @@ static void timeout_body(void)
     expect_end(SG_E_TIMEOUT,
                "local (box): the code ran longer than 1s and was interrupted; variables are kept");
     EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+    EXPECT_RUN("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]);", "");
     static const char *const endless[] = {
         "import time\ntime.sleep(30)", "import asyncio\nawait asyncio.sleep(30)",
         "import subprocess\nsubprocess.run(['sleep', '30'])", "while True: print('x' * 100)"};

@@ -61,6 +61,30 @@ static void state_body(void)
                "[out]python 10\nnone\n");
 }
 
+static void names_body(void)
+{
+    EXPECT_JS("class Number { constructor(v) { this.v = v; } } class Object {} class Symbol {}"
+              "const String = 1, Error = 2, process = 3, require = 4;",
+              "");
+    EXPECT_JS("new Number(3)", VALUE("Number { v: 3 }"));
+    EXPECT_JS(
+        "console.log(String); null.x",
+        "[out]1\n[exception]{\"name\":\"TypeError\",\"value\":\"Cannot read properties of null "
+        "(reading 'x')\",\"traceback\":\"TypeError: Cannot read properties of null (reading "
+        "'x')\\n    at cell-3:1:27\"}");
+    EXPECT_JS("process", VALUE("3"));
+    EXPECT_RUN("open('json.py', 'w').write('no module\\n'); kept = 5;", "");
+    EXPECT_JS(
+        "throw [process]",
+        "[exception]{\"name\":\"Uncaught\",\"value\":\"[ 3 ]\",\"traceback\":\"Uncaught [ 3 ]\"}");
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+}
+
+static void cells_and_files_may_have_the_names_of_what_the_driver_uses(void)
+{
+    with_box(names_body);
+}
+
 static void what_cells_declare_stays_and_may_be_declared_again(void)
 {
     with_box(state_body);
@@ -442,6 +466,7 @@ static void a_machine_without_node_says_so(void)
 static const struct test tests[] = {
     TEST(a_cell_gives_what_it_prints_and_its_last_value),
     TEST(what_cells_declare_stays_and_may_be_declared_again),
+    TEST(cells_and_files_may_have_the_names_of_what_the_driver_uses),
     TEST(an_error_has_a_short_stack_and_state_survives_it),
     TEST(code_over_its_time_is_interrupted),
     TEST(code_that_is_busy_behind_an_await_is_interrupted_too),

@@ -15,6 +15,7 @@
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@
 
 #define X32_BIT 0x40000000u
 #define INIT_PID 1
+#define OTHER_SOCKET_TYPES 0xc /* bits of all types but SOCK_STREAM, SOCK_DGRAM and SOCK_RAW */
 #define NEW_NAMESPACES                                                                            \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
@@ -131,18 +133,27 @@ static void put_clone(struct program *program)
     put_return(program, SECCOMP_RET_ALLOW);
 }
 
-/* Families: unix, internet (nothing but the box's own loopback), and the netlink that getifaddrs() asks. */
+/* Families: unix, internet (nothing but the box's own loopback), and the netlink that getifaddrs() asks. Of the internet's only
+ * TCP, UDP and what is refused without a capability: for any other kind or protocol the host would load a module, if it has
+ * one, or look for it. */
 static void put_socket(struct program *program, int call)
 {
-    put_unless(program, (uint32_t)call, 9);
+    put_unless(program, (uint32_t)call, 16);
     put_load_argument(program, 0);
-    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 6, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 13, 0);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 5, 0);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 4, 0);
     put(program, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 2);
     put_load_argument(program, 2);
-    put(program, BPF_JMP | BPF_JEQ | BPF_K, NETLINK_ROUTE, 1, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, NETLINK_ROUTE, 8, 0);
     put_error(program, EAFNOSUPPORT);
+    put_load_argument(program, 1);
+    put(program, BPF_JMP | BPF_JSET | BPF_K, OTHER_SOCKET_TYPES, 4, 0);
+    put_load_argument(program, 2);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 2, 0);
+    put(program, BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_UDP, 1, 0);
+    put_error(program, EPROTONOSUPPORT);
     put_return(program, SECCOMP_RET_ALLOW);
 }
 
@@ -238,7 +249,8 @@ static void put_by_argument(struct program *program)
 {
     static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
     static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER,
-                                      PR_SET_SECCOMP}; /* programs are memory too */
+                                      PR_SET_SECCOMP, /* programs are memory too */
+                                      PR_SCHED_CORE}; /* nobody else on the same core */
     static const uint32_t fcntls[] = {F_NOTIFY, F_SETPIPE_SZ, F_SETLEASE, F_OFD_SETLK,
                                       F_OFD_SETLKW}; /* locks that live on in passed descriptors */
     put_mmap(program);

@@ -1,11 +1,15 @@
 // The side of a box that runs JavaScript: one node that lasts, started by node.py, whose words it speaks on the socket that
 // it is given. It gets "number, count of lines, lines" for each cell and answers with "out NUMBER BASE64" and "err" for what is
-// printed, "text NUMBER BASE64" for the last value, "error NUMBER BASE64" for what was thrown (a list of name, value and stack), and "done NUMBER 0".
+// printed, "text NUMBER BASE64" for the last value, "error NUMBER BASE64,BASE64,BASE64" for name, value and stack of what was thrown,
+// and "done NUMBER 0".
 //
 // Cells are evaluated in the inspector's REPL mode: names of let and const may be declared again, await works outside of
 // functions, and all stays from cell to cell. Like driver.py it shares its process with the user's code and is no boundary.
 'use strict';
 (() => {
+  // Bound now: a cell may declare a class or a constant of one of these names, which hides the global one from here too.
+  const { Atomics, BigInt, Error, Int32Array, Number, Object, SharedArrayBuffer, String, Symbol, SyntaxError, Uint8Array,
+    globalThis, process, require } = this;
   const fs = require('fs');
   const inspector = require('inspector');
   const util = require('util');
@@ -29,7 +33,7 @@
   const cuts = Number(process.argv[3]);
   const session = new inspector.Session();
   const cells = new AsyncLocalStorage();
-  const trigger = new vm.Script('this[Object.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
+  const trigger = new vm.Script('this[({}).constructor.getOwnPropertySymbols(this).find((s) => s.description === "run")]()');
   let current = 0; // the number of the cell that runs; 0: none
   let last = 0; // the number of the last one that was read
   let isReading = false; // of cells, and within run()
@@ -57,6 +61,7 @@
     isBroken = false;
   }
   const encoded = (text) => Buffer.from(text).toString('base64');
+  const sayError = (parts) => say('error', current, parts.map((part) => encoded(part.slice(0, 60000))).join());
   const hidden = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
 
   // ---- what is told of a cell ----
@@ -102,7 +107,7 @@
     } catch {
       parts = ['Error', '<its text cannot be made>', ''];
     }
-    say('error', current, encoded(JSON.stringify(parts.map((part) => part.slice(0, 60000)))));
+    sayError(parts);
   }
 
   function finish() {
@@ -125,7 +130,7 @@
       session.post('Runtime.callFunctionOn', {
         objectId: remote.objectId,
         functionDeclaration:
-          'function () { "use strict"; globalThis[Object.getOwnPropertySymbols(globalThis).find((s) => s.description === "take")](this); }',
+          'function () { "use strict"; globalThis[({}).constructor.getOwnPropertySymbols(globalThis).find((s) => s.description === "take")](this); }',
       });
       session.post('Runtime.releaseObject', { objectId: remote.objectId });
       const value = taken;
@@ -157,7 +162,7 @@
   function interrupted() {
     isCut = false;
     if (current !== 0) {
-      say('error', current, encoded(JSON.stringify(['Interrupted', 'the code was interrupted', 'Interrupted'])));
+      sayError(['Interrupted', 'the code was interrupted', 'Interrupted']);
       finish();
     }
   }
@@ -222,7 +227,7 @@
         const session = new Session();
         isAsking = true;
         session.connectToMainThread();
-        const expression = `this[Object.getOwnPropertySymbols(this).find((s) => s.description === "cut")](${number})`;
+        const expression = `this[({}).constructor.getOwnPropertySymbols(this).find((s) => s.description === "cut")](${number})`;
         session.post('Runtime.evaluate', { expression }, () => {
           session.disconnect();
           isAsking = false;

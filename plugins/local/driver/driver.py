@@ -391,6 +391,7 @@ class Driver:
         """What an earlier cell may have left in another state."""
         sys.stdout, sys.stderr = self.stdout, self.stderr
         _signal.signal(_signal.SIGINT, self.control.on_interrupt)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGINT,))
 
     def run_await(self, coroutine):
         import asyncio

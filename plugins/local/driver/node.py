@@ -82,15 +82,14 @@ class Node(Shell):
 
         if count != self.count:
             return
-        data = binascii.a2b_base64(data)
+        parts = [binascii.a2b_base64(part) for part in data.split(b",")]
+        data = parts[0]
         if kind in (b"out", b"err"):
             self.control.send(b"O" if kind == b"out" else b"E", data)
         elif kind == b"text":
             self.control.shows.send([("text/plain", data)], True)
         else:
-            import json
-
-            self.control.send_error(json.loads(data))
+            self.control.send_error([part.decode("utf-8", "replace") for part in parts])
 
 
 class Scripts(Lasting):
