@@ -216,6 +216,30 @@ class Mistakes(E2E):
             self.assertEqual(self.check({"auth": auth, "upstreams": [entry]}), (1, [message]))
         self.assertEqual(self.check({"auth": through, "upstreams": [up(passthrough=True)]})[0], 0)
 
+    def test_a_model_that_shows_keys_to_several_servers_is_spoken_of(self):
+        path = self.path("config.yaml")
+
+        def told(urls, to, fallback=(), operators=()):
+            upstreams = [{"name": f"u{i}", "base_url": url, **({"api_key": "12345"} if i in operators else {"passthrough": True})}
+                         for i, url in enumerate(urls)]
+            lists = {"to": [{"upstream": f"u{i}"} for i in to], "fallback": [{"upstream": f"u{i}"} for i in fallback]}
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(to_yaml({"models": [{"name": "m", **{key: each for key, each in lists.items() if each}}],
+                                    "auth": {"mode": "passthrough"}, "upstreams": upstreams}) + "\n")
+            code_, _, said = run("check", "--config", path)
+            self.assertEqual(code_, 0, said)
+            return said
+
+        def warning(one, another):
+            return (f"{path}:2:5: warning: model 'm': the client's own key goes to '{one}' and to '{another}', which are different "
+                    "servers: put upstreams into one model only where the same keys are for all of them\n")
+        one, another = "https://one.example/v1", "https://two.example/v1"
+        self.assertEqual(told([one, another], [0, 1]), warning("u0", "u1"))
+        self.assertEqual(told([one, another], [0], [1]), warning("u0", "u1"))
+        self.assertEqual(told([one, "https://ONE.example/other"], [0, 1]), "")
+        self.assertEqual(told([one, another], [0, 1], operators=[1]), "")
+        self.assertEqual(told([one, "https://one.example", "https://one.example:8443"], [0, 1, 2]), warning("u0", "u2"))
+
 
 if __name__ == "__main__":
     main()
