@@ -24,6 +24,31 @@ const char *upstream_key(struct request *r, const struct upstream *upstream)
     return upstream->passthrough ? arena_copy(r->arena, r->client_key) : upstream->api_key;
 }
 
+static struct str identity_at(struct request *r, struct str upstream)
+{
+    char text[PASSTHROUGH_IDENTITY_BYTES];
+    passthrough_identity(r->gateway->passthrough, r->client_key, upstream, text);
+    return str_of(arena_printf(r->arena, "%s", text));
+}
+
+static bool is_one_of_several(const struct settings *settings)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < settings->upstreams_count && count < 2; i++) {
+        count += settings->upstreams[i].passthrough;
+    }
+    return count > 1;
+}
+
+bool upstream_may_see_key(struct request *r, const struct upstream *upstream)
+{
+    if (!is_passthrough(r) || !upstream->passthrough || !is_one_of_several(r->settings)) {
+        return true;
+    }
+    struct str identity = identity_at(r, str_of(upstream->name));
+    return passthrough_believes(r->gateway->passthrough, identity, clock_ms());
+}
+
 /* Anthropic's servers want keys in a field of their own, and tokens of other kinds as all others do: the client knows. */
 bool upstream_key_is_bare(const struct request *r)
 {
@@ -32,13 +57,6 @@ bool upstream_key_is_bare(const struct request *r)
     }
     const char *spoken = r->spoken != NULL ? r->spoken->name : r->route.surface_name;
     return spoken != NULL && strcmp(spoken, "messages") == 0;
-}
-
-static struct str identity_at(struct request *r, struct str upstream)
-{
-    char text[PASSTHROUGH_IDENTITY_BYTES];
-    passthrough_identity(r->gateway->passthrough, r->client_key, upstream, text);
-    return str_of(arena_printf(r->arena, "%s", text));
 }
 
 /* The account of a key that no upstream has accepted lately is that of all such keys. */

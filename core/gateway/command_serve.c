@@ -2,6 +2,7 @@
 #include "gateway/command.h"
 
 #include "gateway/gateway.h"
+#include "gateway/setup.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -45,6 +46,17 @@ static void put_count(size_t count, const char *word, const char *plural, const 
     printf("%zu %s%s%s", count, word, count == 1 ? "" : plural, behind);
 }
 
+/* Not wrong, as one owner may have several servers: the operator should know it. */
+static void say_warnings(const struct config *config)
+{
+    struct conf_problems warnings = {.file = config->file};
+    setup_models_warn(config->settings, &warnings);
+    if (warnings.count > 0) {
+        fputs(warnings.text.data, stderr);
+    }
+    conf_problems_clear(&warnings);
+}
+
 int command_check(const struct command_line *line)
 {
     struct config *config = command_read_config(line, true);
@@ -54,6 +66,7 @@ int command_check(const struct command_line *line)
     if (config->settings->tls != NULL) {
         config_tls_say(config->settings->tls);
     }
+    say_warnings(config);
     printf("%s: good: ", line->config);
     put_count(config->settings->upstreams_count, "upstream", "s", ", ");
     put_count(config->sandboxes_count, "sandbox", "es", ", ");

@@ -1,7 +1,7 @@
 /* GET /v1/models and /v1/models/{id}: the models that this key may use, in OpenAI's form or, for clients that say
  * `anthropic-version`, in Anthropic's. Names of the operator's own and exact names stand in the configuration; for patterns the
  * upstream is asked (models_fetch.c), and what of its list would be routed to it is shown. An upstream that does not answer is
- * left out, or shown as it was when it last did. */
+ * left out, or shown as it was when it last did. One that may not see the client's key is not asked. */
 #include "gateway/model_list.h"
 #include "gateway/query.h"
 #include "gateway/upstream.h"
@@ -116,7 +116,7 @@ static void unknown_log(const struct request *r, const struct upstream *upstream
 }
 
 /* Is there something that only the upstream knows? */
-static bool is_asked(struct request *r, const struct upstream *upstream)
+static bool knows_more(const struct request *r, const struct upstream *upstream)
 {
     return upstream->instance == NULL && has_pattern(upstream) && upstream_is_open(r, upstream);
 }
@@ -150,8 +150,9 @@ static int add_upstreams(struct models *models, struct sg_error *err)
     struct asked_list *lists = arena_get(r->arena, (settings->upstreams_count + 1) * sizeof *lists);
     size_t count = 0, at = 0;
     for (size_t i = 0; i < settings->upstreams_count; i++) {
-        if (is_asked(r, &settings->upstreams[i])) {
-            lists[count++].upstream = &settings->upstreams[i];
+        const struct upstream *upstream = &settings->upstreams[i];
+        if (knows_more(r, upstream) && upstream_may_see_key(r, upstream)) {
+            lists[count++].upstream = upstream;
         }
     }
     models_ask(r, lists, count);
@@ -230,10 +231,27 @@ static bool is_served_by_plugin(struct request *r, struct str name)
     return false;
 }
 
+/* Would it be another answer if the client's key were known where the name leads? */
+static bool is_hidden(struct request *r, struct str name)
+{
+    const struct settings *settings = r->settings;
+    for (size_t i = 0; i < settings->upstreams_count; i++) {
+        const struct upstream *upstream = &settings->upstreams[i];
+        if (knows_more(r, upstream) && upstream_serves(upstream, name) &&
+            !upstream_may_see_key(r, upstream)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int answer_one(struct request *r, const struct models *models, struct sg_error *err)
 {
     struct str name = str_of(r->route.path + strlen("/models/"));
     const struct shown_model *one = models_find(models, name);
+    if (one == NULL && is_hidden(r, name)) {
+        return client_unknown(err);
+    }
     if (one == NULL && !is_served_by_plugin(r, name)) {
         int rc = error_set_param(err, SG_E_NOT_FOUND, "model", "There is no model '%.*s' here.",
                                  (int)utf8_cut(name, 128), name.data);

@@ -209,6 +209,9 @@ int authenticate(struct request *, struct sg_error *err);
 /* client_key.c: whose key goes up, and who has it, in mode passthrough; in the others the client is known. */
 bool upstream_is_open(const struct request *, const struct upstream *);
 const char *upstream_key(struct request *, const struct upstream *); /* NULL: none goes up */
+/* Where no model that the client names leads there: of several upstreams that take clients' own keys only those that have
+ * accepted this one lately. The only one may see any, and so may those that are sent the operator's. */
+bool upstream_may_see_key(struct request *, const struct upstream *);
 bool upstream_key_is_bare(const struct request *); /* in x-api-key, not in Authorization */
 struct str client_account(struct request *);       /* whose share of the memory it takes */
 void client_is_at(struct request *, const struct upstream *); /* the identity is that upstream's */

@@ -63,5 +63,8 @@ void setup_check_relay_paths(struct setup *);
 
 /* The section `models`, into the settings, behind their upstreams. */
 void setup_models(struct setup *, const struct conf_node *root);
+/* Warnings, of a file that is good: a line for each model whose upstreams are several servers that
+ * see the client's own key. */
+void setup_models_warn(const struct settings *, struct conf_problems *warnings);
 
 #endif

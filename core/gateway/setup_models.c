@@ -219,3 +219,37 @@ void setup_models(struct setup *s, const struct conf_node *root)
         check_reached(s, &settings->upstreams[i]);
     }
 }
+
+/* Host and port, as it is written. */
+static struct str server_of(const struct upstream *upstream)
+{
+    const char *server = strstr(upstream->base_url, "://") + 3;
+    return (struct str){server, strcspn(server, "/")};
+}
+
+static void warn_of_shared_keys(const struct named_model *model, struct conf_problems *warnings)
+{
+    const struct upstream *first = NULL;
+    for (size_t i = 0; i < model->count; i++) {
+        const struct upstream *upstream = model->entries[i].upstream;
+        if (!upstream->passthrough) {
+            continue;
+        }
+        first = first == NULL ? upstream : first;
+        if (!str_eq_nocase(server_of(first), server_of(upstream))) {
+            conf_problem(warnings, model->entry,
+                         "warning: model '%s': the client's own key goes to '%s' and to '%s', "
+                         "which are different servers: put upstreams into one model only where the "
+                         "same keys are for all of them",
+                         model->name, first->name, upstream->name);
+            return;
+        }
+    }
+}
+
+void setup_models_warn(const struct settings *settings, struct conf_problems *warnings)
+{
+    for (size_t i = 0; i < settings->models_count; i++) {
+        warn_of_shared_keys(&settings->models[i], warnings);
+    }
+}

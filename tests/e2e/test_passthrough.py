@@ -63,6 +63,74 @@ class Passthrough(E2E):
         self.assertEqual([m["id"] for m in get(gateway, "/v1/models", key=ANN).json["data"]], ["mock", "more"])
         self.assertEqual(other.requests, [])
 
+    def two(self, second_models=("b-*", "b-exact")):
+        """A gateway with two upstreams of different owners; each has a list of its own and refuses the other's keys."""
+        def owner(key, prefix):
+            def one(connection):
+                if connection.request.get("authorization") != f"Bearer {key}":
+                    return REFUSED
+                if connection.request.method == "GET":
+                    return Status(200, {"object": "list", "data": [{"id": f"{prefix}-1"}]})
+                return answer("ok")
+            return self.upstream(forever=one)
+        self.a, self.b = owner(ANN, "a"), owner(BOB, "b")
+        config = {"auth": {"mode": "passthrough"}, "upstreams": [
+            {"name": "a", "base_url": self.a.url + "/v1", "passthrough": True, "models": ["a-*", "a-exact"]},
+            {"name": "b", "base_url": self.b.url + "/v1", "passthrough": True, "models": list(second_models)}]}
+        return self.gateway(config, upstream_ports=[self.a.port, self.b.port])
+
+    @staticmethod
+    def listed(gateway, key):
+        return [m["id"] for m in get(gateway, "/v1/models", key=key).json["data"]]
+
+    def test_a_list_of_models_shows_a_key_to_nobody_who_has_not_taken_it(self):
+        gateway = self.two()
+        self.assertEqual(self.listed(gateway, ANN), ["a-exact", "b-exact"])
+        self.assertEqual((self.a.requests, self.b.requests), ([], []))
+        self.assertEqual(chat(gateway, text="x", tools=(), key=ANN, model="a-1").status, 200)
+        self.assertEqual(self.listed(gateway, ANN), ["a-exact", "a-1", "b-exact"])
+        self.assertEqual(([r.method for r in self.a.requests], self.b.requests), (["POST", "GET"], []))
+        self.assertEqual(self.listed(gateway, BOB), ["a-exact", "b-exact"], "that one key was taken says nothing of another")
+        self.assertEqual((len(self.a.requests), self.b.requests), (2, []))
+        self.assertEqual(chat(gateway, text="x", tools=(), key=BOB, model="b-1").status, 200)
+        self.assertEqual(self.listed(gateway, BOB), ["a-exact", "b-exact", "b-1"])
+        self.assertEqual((len(self.a.requests), [r.get("authorization") for r in self.b.requests]), (2, [f"Bearer {BOB}"] * 2))
+        self.assertEqual(gateway.events("models_unknown"), [])
+
+    def test_a_key_that_is_refused_is_not_shown_again_for_a_list(self):
+        gateway = self.two()
+        self.assertEqual(chat(gateway, text="x", tools=(), key=ANN, model="b-1").status, 401)
+        self.assertEqual(self.listed(gateway, ANN), ["a-exact", "b-exact"])
+        self.assertEqual((self.a.requests, [r.method for r in self.b.requests]), ([], ["POST"]))
+
+    def test_one_of_two_with_patterns_is_not_shown_the_others_keys_either(self):
+        gateway = self.two(second_models=("b-exact",))
+        self.assertEqual(chat(gateway, text="x", tools=(), key=BOB, model="b-exact").status, 200)
+        self.assertEqual(self.listed(gateway, BOB), ["a-exact", "b-exact"])
+        self.assertEqual(self.a.requests, [])
+
+    def test_a_model_that_only_an_upstream_knows_is_not_said_to_be_absent(self):
+        gateway = self.two()
+        reply = get(gateway, "/v1/models/a-1", key=ANN)
+        self.assertEqual((reply.status, reply.error["code"], reply.error["message"]),
+                         (404, "key_not_accepted_yet", "The model server has not accepted this key lately: make a request to a "
+                          "model with it first."))
+        self.assertEqual((get(gateway, "/v1/models/a-exact", key=ANN).status, self.a.requests), (200, []))
+        self.assertEqual(get(gateway, "/v1/models/c-1", key=ANN).error["code"], "model_not_found")
+        self.assertEqual(chat(gateway, text="x", tools=(), key=ANN, model="a-1").status, 200)
+        self.assertEqual(get(gateway, "/v1/models/a-1", key=ANN).json["id"], "a-1")
+        self.assertEqual(get(gateway, "/v1/models/a-2", key=ANN).error["code"], "model_not_found")
+        self.assertEqual(self.b.requests, [])
+
+    def test_the_only_upstream_is_asked_for_its_list_with_any_key(self):
+        self.up = self.upstream(forever=Status(200, {"object": "list", "data": [{"id": "p-1"}]}))
+        gateway = self.gateway({"auth": {"mode": "passthrough"}, "upstreams": [
+            {"name": "up", "base_url": self.up.url + "/v1", "passthrough": True, "models": ["p-*"]},
+            {"name": "own", "base_url": self.up.url + "/v1", "api_key": "the-operators-key", "models": ["q-*"]}]},
+            upstream_ports=[self.up.port])
+        self.assertEqual(self.listed(gateway, ANN), ["p-1"])
+        self.assertEqual(self.sent("authorization"), [f"Bearer {ANN}"])
+
     def test_each_key_has_its_own_sessions_once_the_upstream_took_it(self):
         turns = [turn for i, text in enumerate(("x = 5", "print(x)", "print(x)")) for turn in (code(text, f"c{i}"), answer("x"))]
         gateway = self.open(*turns)
@@ -147,6 +215,30 @@ class Mistakes(E2E):
         for auth, entry, message in cases:
             self.assertEqual(self.check({"auth": auth, "upstreams": [entry]}), (1, [message]))
         self.assertEqual(self.check({"auth": through, "upstreams": [up(passthrough=True)]})[0], 0)
+
+    def test_a_model_that_shows_keys_to_several_servers_is_spoken_of(self):
+        path = self.path("config.yaml")
+
+        def told(urls, to, fallback=(), operators=()):
+            upstreams = [{"name": f"u{i}", "base_url": url, **({"api_key": "12345"} if i in operators else {"passthrough": True})}
+                         for i, url in enumerate(urls)]
+            lists = {"to": [{"upstream": f"u{i}"} for i in to], "fallback": [{"upstream": f"u{i}"} for i in fallback]}
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(to_yaml({"models": [{"name": "m", **{key: each for key, each in lists.items() if each}}],
+                                    "auth": {"mode": "passthrough"}, "upstreams": upstreams}) + "\n")
+            code_, _, said = run("check", "--config", path)
+            self.assertEqual(code_, 0, said)
+            return said
+
+        def warning(one, another):
+            return (f"{path}:2:5: warning: model 'm': the client's own key goes to '{one}' and to '{another}', which are different "
+                    "servers: put upstreams into one model only where the same keys are for all of them\n")
+        one, another = "https://one.example/v1", "https://two.example/v1"
+        self.assertEqual(told([one, another], [0, 1]), warning("u0", "u1"))
+        self.assertEqual(told([one, another], [0], [1]), warning("u0", "u1"))
+        self.assertEqual(told([one, "https://ONE.example/other"], [0, 1]), "")
+        self.assertEqual(told([one, another], [0, 1], operators=[1]), "")
+        self.assertEqual(told([one, "https://one.example", "https://one.example:8443"], [0, 1, 2]), warning("u0", "u2"))
 
 
 if __name__ == "__main__":
