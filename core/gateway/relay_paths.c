@@ -7,6 +7,7 @@
 #include "gateway/request.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -108,9 +109,13 @@ static int check_body(const struct request *r, struct sg_error *err)
 
 int relay_path_serve(struct request *r, struct sg_error *err)
 {
+    account_open(&r->account, client_account(r));
     int rc = limits_enter(r, err);
     if (rc == 0) {
         rc = check_body(r, err);
+    }
+    if (rc == 0) { /* for what is on its way between the two connections */
+        rc = account_take(&r->account, LIMIT_STREAM_BYTES, err);
     }
     if (rc != 0) {
         return rc;

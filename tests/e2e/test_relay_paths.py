@@ -1,5 +1,6 @@
 """Paths that an upstream lists under `relay_paths` (mode passthrough): what its server keeps, reached with the client's own key. They go
 up as they are, with every method and bodies of any length as they come; nothing else does, and nobody's key goes elsewhere."""
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -314,6 +315,25 @@ class Paths(E2E):
         for _ in range(2):
             self.assertEqual(hashlib.sha256(get(gateway, "/v1/files/f/content", key=ANN).body).hexdigest(), hashlib.sha256(data).hexdigest())
         self.assertLess(resident(gateway) - before, 24 * MIB, "nothing of it was held")
+
+    def test_what_a_transfer_may_hold_counts_from_its_beginning(self):
+        gateway, raw = self.raw(server={"memory_budget": "4MiB"})
+        head = f"POST /v1/files HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ANN}\r\nContent-Length: 2\r\n\r\nx".encode()
+        with contextlib.ExitStack() as stack:
+            wires = [stack.enter_context(Wire(gateway)) for _ in range(5)]
+            for wire in wires[:4]:  # a quarter of a mebibyte each is the share of a key
+                wire.send(head)
+                raw.accept()
+            wires[4].send(head)
+            reply = wires[4].answer()
+            self.assertEqual((reply.status, reply.get("retry-after")), (503, "1"))
+            self.assertIn("server.memory_budget: try again later.", reply.error["message"])
+            wires[0].send(b"y")
+            raw.socks[0].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            self.assertEqual(wires[0].answer().status, 200)
+            with Wire(gateway) as wire:
+                wire.send(head)
+                raw.accept()
 
     def test_a_body_may_be_so_long_and_no_longer(self):
         gateway, raw = self.raw()
