@@ -339,6 +339,9 @@ struct config *config_read(const char *path, const char *listen, bool serves,
         conf_fill(loop_options, conf_get(root, "loop"), root, NULL, "loop", &config->loop, arena,
                   problems);
         accounting_read_config(path, root, &config->accounting, arena, problems);
+        if (serves) {
+            config_check_places(config, root, problems);
+        }
         config_read_plugins(config, root, problems);
     }
     if (problems->count > 0) {

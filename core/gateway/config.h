@@ -139,7 +139,7 @@ struct config {
 
 /* Reads and checks a file and loads the plugins that it names; opens nothing. `listen` (NULL: none) stands for the file's
  * and is checked when it is used. With `serves` the places on disk that serving needs are looked at too, by what opens them
- * later: those of Unix sockets and of the state file. On failure every problem stands in `problems`, and NULL is returned. */
+ * later: those of Unix sockets and of the state file; and whether two of the places are one. On failure every problem stands in `problems`, and NULL is returned. */
 struct config *config_read(const char *path, const char *listen, bool serves,
                            struct conf_problems *problems);
 void config_free(struct config *); /* NULL is fine; instances must be closed */
@@ -208,6 +208,12 @@ void config_check_proxies(struct config *, const struct conf_node *section, stru
 
 /* config_keep.c: what a shutdown leaves for the next start. */
 void config_check_keep(struct config *, const struct conf_node *section, struct conf_problems *);
+
+/* config_places.c: files that are written are nobody else's. Each that is told names both. */
+void config_check_places(const struct config *, const struct conf_node *root,
+                         struct conf_problems *);
+/* Is it one file, by whatever names, or would it be one once it is made? Looks at the disk. */
+bool config_is_same_place(const char *one, const char *other, struct arena *);
 
 /* Sections read elsewhere (setup.c): lists whose entries name plugins. */
 size_t config_read_plugins(struct config *, const struct conf_node *root, struct conf_problems *);

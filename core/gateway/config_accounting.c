@@ -4,11 +4,13 @@
 
 #include "base/check.h"
 
-#include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { LINKS_MAX = 40 }; /* as many as the kernel follows */
 
 const struct sg_option accounting_options[] = {
     {.name = "file",
@@ -24,6 +26,43 @@ const struct sg_option accounting_options[] = {
     {0},
 };
 
+/* Where opening it would make a file: behind all links, each of which means its own folder. NULL: they lead in a circle. */
+static const char *behind_links(const char *path, struct arena *arena)
+{
+    char target[PATH_MAX];
+    for (int i = 0; i < LINKS_MAX; i++) {
+        ssize_t len = readlink(path, target, sizeof target - 1);
+        if (len < 0) {
+            return path;
+        }
+        target[len] = '\0';
+        path = config_path(path, arena_copy(arena, str_of(target)), arena);
+    }
+    return NULL;
+}
+
+/* Of a file that is not there, whose name may be that of a link. */
+static const char *folder_problem(const char *path, struct arena *arena)
+{
+    struct stat is;
+    const char *made = behind_links(path, arena);
+    if (made == NULL) {
+        return "is a link that leads to no place: remove it";
+    }
+    bool is_link = made != path;
+    const char *folder = dirname(arena_copy(arena, str_of(made)));
+    if (stat(folder, &is) != 0 || !S_ISDIR(is.st_mode)) {
+        return is_link
+                   ? "is a link into a folder that is not there, or not for the gateway to look "
+                     "into: make it, or remove the link"
+                   : "is in a folder that is not there, or not for the gateway to look into: "
+                     "make it";
+    }
+    return access(folder, W_OK | X_OK) == 0 ? NULL
+           : is_link ? "is a link into a folder that the gateway may not write"
+                     : "is in a folder that the gateway may not write";
+}
+
 /* What opening it will find, without making it. NULL: nothing. */
 static const char *place_problem(const char *path, bool is_private, struct arena *arena)
 {
@@ -38,11 +77,7 @@ static const char *place_problem(const char *path, bool is_private, struct arena
                    ? NULL
                    : "is a file that is open to others: chmod 600 it";
     }
-    const char *folder = dirname(arena_copy(arena, str_of(path)));
-    return errno != ENOENT || stat(folder, &is) != 0 || !S_ISDIR(is.st_mode)
-               ? "is in a folder that is not there, or not for the gateway to look into: make it"
-           : access(folder, W_OK | X_OK) != 0 ? "is in a folder that the gateway may not write"
-                                              : NULL;
+    return folder_problem(path, arena);
 }
 
 static void check_place(const char *option, const char *path, const struct conf_node *section,
@@ -53,14 +88,6 @@ static void check_place(const char *option, const char *path, const struct conf_
     if (problem != NULL) {
         conf_problem(problems, conf_at(section, option), "accounting: '%s' %s", option, problem);
     }
-}
-
-/* By another name too. */
-static bool is_same_file(const char *one, const char *other)
-{
-    struct stat a, b;
-    return strcmp(one, other) == 0 || (stat(one, &a) == 0 && stat(other, &b) == 0 &&
-                                       a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
 void accounting_read_config(const char *config_file, const struct conf_node *root,
@@ -83,7 +110,8 @@ void accounting_read_config(const char *config_file, const struct conf_node *roo
             problems, conf_at(section, "audit"),
             "accounting: 'audit' must be a file of its own, not '-': what clients say does "
             "not belong into the log");
-    } else if (ret->audit != NULL && ret->file != NULL && is_same_file(ret->file, ret->audit)) {
+    } else if (ret->audit != NULL && ret->file != NULL &&
+               config_is_same_place(ret->file, ret->audit, arena)) {
         conf_problem(problems, conf_at(section, "audit"),
                      "accounting: 'audit' must be another file than 'file': who settles accounts "
                      "need not read what clients say");

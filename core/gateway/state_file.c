@@ -59,16 +59,51 @@ static int folder_check(const char *folder, struct stat *status, bool is_for_own
     return owner_check(folder, status, "the gateway's sessions", err);
 }
 
-/* One that is taken for the file would be set aside as a file that is not ours. */
-static int check_no_folder(const struct state_file *file, struct sg_error *err)
+/* What has the name now, or 0. */
+static mode_t type_of(const struct state_file *file, const char *name)
 {
     struct stat status;
-    bool is_folder = fstatat(file->folder_fd, file->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-                     S_ISDIR(status.st_mode);
-    return is_folder
-               ? error_set(err, SG_E_CONFIG,
-                           "sessions.state_file: '%s' is a folder: name a file in it", file->path)
-               : 0;
+    bool is_there = fstatat(file->folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    return is_there ? status.st_mode & S_IFMT : 0;
+}
+
+/* One that is taken for the file would be set aside as a file that is not ours. A link is, which harms nobody. */
+static int check_file(const struct state_file *file, struct sg_error *err)
+{
+    mode_t type = type_of(file, file->name);
+    if (type == S_IFDIR) {
+        return error_set(err, SG_E_CONFIG,
+                         "sessions.state_file: '%s' is a folder: name a file in it", file->path);
+    }
+    if (type != 0 && type != S_IFREG && type != S_IFLNK) {
+        return error_set(err, SG_E_CONFIG,
+                         "sessions.state_file: '%s' is a socket, a pipe or a device and not a "
+                         "file: choose another name",
+                         file->path);
+    }
+    return 0;
+}
+
+/* The lock is opened as it is; the others are replaced, which a folder cannot be. */
+static int check_beside(const struct state_file *file, struct sg_error *err)
+{
+    static const char *const ends[] = {".lock", ".new", ".bad"};
+    const char *const names[] = {file->lock_name, file->new_name, file->bad_name};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (type_of(file, names[i]) == S_IFDIR) {
+            return error_set(err, SG_E_CONFIG,
+                             "sessions.state_file: '%s%s' is a folder, where the gateway has a "
+                             "file of its own beside '%s': remove it, or choose another name",
+                             file->path, ends[i], file->path);
+        }
+    }
+    mode_t lock = type_of(file, file->lock_name);
+    return lock == 0 || lock == S_IFREG
+               ? 0
+               : error_set(err, SG_E_CONFIG,
+                           "sessions.state_file: '%s.lock' is no plain file and cannot be the "
+                           "lock of '%s': remove it, or choose another name",
+                           file->path, file->path);
 }
 
 static int folder_open(struct state_file *file, bool is_for_owner, struct sg_error *err)
@@ -186,7 +221,8 @@ static int place_open(const char *path, bool is_for_owner, struct state_file **r
     *ret = file;
     int code = names_choose(file, err);
     code = code == 0 ? folder_open(file, is_for_owner, err) : code;
-    return code == 0 ? check_no_folder(file, err) : code;
+    code = code == 0 ? check_file(file, err) : code;
+    return code == 0 ? check_beside(file, err) : code;
 }
 
 int state_file_open(const char *path, struct state_file **ret, struct sg_error *err)

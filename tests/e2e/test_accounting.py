@@ -247,9 +247,11 @@ class Accounting(E2E):
         self.addCleanup(shutil.rmtree, folder)
         os.chmod(folder, 0o755)
         (folder / "mine").touch(0o600)
+        (folder / "link").symlink_to("new")
         path = folder / "config.yaml"
         for file, words in (("mine", "accounting: 'file' is a file that the gateway may not write"),
-                            ("new", "accounting: 'file' is in a folder that the gateway may not write")):
+                            ("new", "accounting: 'file' is in a folder that the gateway may not write"),
+                            ("link", "accounting: 'file' is a link into a folder that the gateway may not write")):
             path.write_text("auth: { mode: none }\nupstreams: [{ name: m, base_url: 'http://127.0.0.1:1', models: [m] }]\n"
                             f"accounting: {{ file: {file} }}\n")
             done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", BINARY, "check", "--config", path],

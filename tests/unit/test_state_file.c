@@ -15,6 +15,7 @@
 static char folder[] = "/tmp/sandgate-test-state-XXXXXX";
 static char path[100], lock_path[sizeof path + 10];
 static int removals; /* that are left: each lets a lock be taken of a file without a name */
+static const char *link_target; /* NULL: none; else what is removed is a link there afterwards */
 
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
@@ -24,6 +25,7 @@ int __wrap_flock(int fd, int operation)
     if (removals > 0) {
         removals--;
         CHECK(unlink(lock_path) == 0);
+        CHECK(link_target == NULL || symlink(link_target, lock_path) == 0);
     }
     return __real_flock(fd, operation);
 }
@@ -84,19 +86,31 @@ static void a_lock_that_was_removed_is_taken_anew_or_told_to_be_anothers(void)
     state_file_close(first);
 }
 
-/* A link in its place would have us lock, or make, a file of somebody's choice. */
+/* A link in its place would have us lock, or make, a file of somebody's choice: whether it is there before or comes after that was
+ * looked at. */
 static void a_link_is_no_lock(void)
 {
     struct state_file *file;
     struct sg_error err;
     struct stat is;
-    char target[100];
+    char target[100], wanted[400];
     (void)snprintf(target, sizeof target, "%s/target", folder);
     (void)unlink(lock_path);
     CU_ASSERT_EQUAL_FATAL(symlink(target, lock_path), 0);
     CU_ASSERT_EQUAL(open_state(&file, &err), SG_E_CONFIG);
+    (void)snprintf(wanted, sizeof wanted,
+                   "sessions.state_file: '%s.lock' is no plain file and cannot be the lock of "
+                   "'%s': remove it, or choose another name",
+                   path, path);
+    CU_ASSERT_STRING_EQUAL(err.message, wanted);
+    CU_ASSERT_EQUAL(unlink(lock_path), 0);
+    removals = 1;
+    link_target = target;
+    CU_ASSERT_EQUAL(open_state(&file, &err), SG_E_CONFIG);
+    CU_ASSERT_EQUAL(removals, 0);
     CU_ASSERT_PTR_NOT_NULL(
         strstr(err.message, "cannot be locked (its folder must be writable for us): "));
+    link_target = NULL;
     CU_ASSERT_EQUAL(lstat(target, &is), -1);
     CU_ASSERT_EQUAL(unlink(lock_path), 0);
 }
