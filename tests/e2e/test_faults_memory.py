@@ -201,8 +201,8 @@ class Box(E2E):
     SOURCES = {
         "objects": ("hog = []\nwhile True: hog.append(bytearray(1 << 20))", r"MemoryError|ran out of memory"),
         "pages": ("import mmap\nhog = []\nwhile True:\n    m = mmap.mmap(-1, 16 << 20)\n    hog.append(m)\n"
-                  "    for i in range(0, len(m), 4096): m[i] = 1", r"ran out of memory|MemoryError"),
-        "children": ("import os, mmap, time\nwhile True:\n    if os.fork() == 0:\n        m = mmap.mmap(-1, 64 << 20)\n"
+                  "    for i in range(0, len(m), 4096): m[i] = 1", r"ran out of memory|Cannot allocate memory"),
+        "children": ("import os, mmap, time\nwhile True:\n    if os.fork() == 0:\n        m = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
                      "        for i in range(0, len(m), 4096): m[i] = 1\n        time.sleep(100)",
                      r"ran out of memory|were killed for the memory|BlockingIOError"),
     }

@@ -164,9 +164,9 @@ class Local(E2E):
         self.assertIn("alive", told[1])
 
     def test_the_model_is_told_of_children_that_were_killed_for_their_memory(self):
-        child = ("import os, mmap\nx = 7\nchild = os.fork()\nif child == 0:\n    m = mmap.mmap(-1, 400 << 20)\n"
-                 "    for i in range(0, len(m), 4096): m[i] = 1\n    os._exit(0)\n"
-                 "print(os.WTERMSIG(os.waitpid(child, 0)[1]))")
+        child = ("import subprocess, sys\nx = 7\nhog = bytearray(b'x') * (50 << 20)\n"
+                 "child = subprocess.run([sys.executable, '-c', 'import signal; hog = bytearray(b\"x\") * (110 << 20); signal.pause()'])\n"
+                 "print(-child.returncode)")
         _, told = self.local(child, "print(x)", sandbox={"memory": "128MiB", "disk": "32MiB"})
         self.assertEqual(told[0].strip().splitlines(), ["9", "[processes started by the code were killed for the memory "
                                                         "they took (limit 128MiB)]"])

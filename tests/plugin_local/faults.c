@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -75,6 +76,8 @@ int REAL(umount2)(const char *, int);
 int WRAPPED(umount2)(const char *, int);
 int REAL(setrlimit)(__rlimit_resource_t, const struct rlimit *);
 int WRAPPED(setrlimit)(__rlimit_resource_t, const struct rlimit *);
+int REAL(prctl)(int, ...);
+int WRAPPED(prctl)(int, unsigned long, unsigned long, unsigned long, unsigned long);
 long REAL(syscall)(long, ...);
 long WRAPPED(syscall)(long, long, long, long, long, long);
 int WRAPPED(program_template)(void);
@@ -116,6 +119,13 @@ int WRAPPED(setrlimit)(__rlimit_resource_t resource, const struct rlimit *limit)
     return is_hit("setrlimit", name, &result) ? result : REAL(setrlimit)(resource, limit);
 }
 
+int WRAPPED(prctl)(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    int result;
+    const char *name = option == PR_SET_THP_DISABLE ? "THP" : "?";
+    return is_hit("prctl", name, &result) ? result : REAL(prctl)(option, a, b, c, d);
+}
+
 /* A filter like any other, seen from outside, which lets everything pass. */
 static long load_open_filter(void)
 {
@@ -154,8 +164,8 @@ static void stand_still(void)
     }
 }
 
-/* No call of the broker has more arguments than fit into registers, where those of a function like syscall(), which takes
- * any number, are found as any other's. */
+/* No call of the broker has more arguments than fit into registers, where those of a function like syscall() or prctl(), which
+ * take any number, are found as any other's. */
 long WRAPPED(syscall)(long number, long a, long b, long c, long d, long e)
 {
     int result;

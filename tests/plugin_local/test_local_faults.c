@@ -108,6 +108,18 @@ static void a_step_that_fails_ends_the_box(void)
     }
 }
 
+/* Where no group counts the memory; else it is not done at all. */
+static void huge_pages_that_stay_end_the_box(void)
+{
+    open_with("prctl THP 22", NULL);
+    if (open_code == 0) {
+        fprintf(stderr, "not tested: a control group counts memory here ");
+        return;
+    }
+    CU_ASSERT_EQUAL(open_code, SG_E_CONFIG);
+    EXPECT_PART(e.message, "cannot switch huge pages off (PR_SET_THP_DISABLE): Invalid argument");
+}
+
 /* ---- what does nothing, and says that it did ---- */
 
 static void what_only_seems_to_be_done_is_found_out(void)
@@ -156,6 +168,7 @@ static const struct test tests[] = {
     TEST(without_a_fault_it_opens),
     TEST(a_cover_that_fails_ends_the_box),
     TEST(a_step_that_fails_ends_the_box),
+    TEST(huge_pages_that_stay_end_the_box),
     TEST(what_only_seems_to_be_done_is_found_out),
     TEST(an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory),
     TEST(a_broker_that_waits_for_the_compiler_ends_with_its_gateway),

@@ -248,6 +248,9 @@ static const struct decision always[] = {
     {"the same, from a high address", SYS_prlimit64, {0, RLIMIT_CORE, HIGH}, FAIL(EPERM)},
     {"memory", SYS_mmap, {0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS}, ALLOW},
     {"huge pages", SYS_mmap, {0, 4096, 3, MAP_PRIVATE | MAP_HUGETLB}, FAIL(ENOMEM)},
+    {"huge pages that are shared", SYS_mmap, {0, 4096, 3, MAP_SHARED | MAP_HUGETLB}, FAIL(ENOMEM)},
+    {"a file", SYS_mmap, {0, 4096, 1, MAP_PRIVATE}, ALLOW},
+    {"a file that is shared", SYS_mmap, {0, 4096, 3, MAP_SHARED}, ALLOW},
     {"a close that waits", SYS_setsockopt, {3, SOL_SOCKET, SO_LINGER}, FAIL(EPERM)},
     {"a program of a socket", SYS_setsockopt, {3, SOL_SOCKET, SO_ATTACH_FILTER}, FAIL(EPERM)},
     {"a larger buffer", SYS_setsockopt, {3, SOL_SOCKET, SO_RCVBUF}, FAIL(0)},
@@ -273,7 +276,19 @@ static const struct decision of_root[] = {CALL(epoll_create1, ALLOW), CALL(epoll
                                           CALL(sched_setaffinity, ALLOW), CALL(sendmsg, ALLOW)};
 static const struct decision of_a_shared_uid[] = {
     CALL(epoll_create1, FAIL(ENOSYS)), CALL(sendmsg, FAIL(EPERM)), CALL(sendmmsg, FAIL(EPERM))};
-static const struct decision of_pid_1[] = {CALL(sendmsg, ALLOW), CALL(ptrace, FAIL(EPERM))};
+static const struct decision of_pid_1[] = {
+    CALL(sendmsg, ALLOW),
+    CALL(ptrace, FAIL(EPERM)),
+    {"memory that pid 1 shares", SYS_mmap, {0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS}, ALLOW}};
+static const struct decision where_a_group_counts[] = {
+    {"shared memory", SYS_mmap, {0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS}, ALLOW},
+    {"prctl() of huge pages", SYS_prctl, {PR_SET_THP_DISABLE, 0}, ALLOW}};
+static const struct decision where_polled[] = {
+    {"shared memory", SYS_mmap, {0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS}, FAIL(ENOMEM)},
+    {"the same, with more flags", SYS_mmap, {0, 4096, 3, 0x4021 | HIGH}, FAIL(ENOMEM)},
+    {"the same, with known flags", SYS_mmap, {0, 4096, 3, 0x23}, FAIL(ENOMEM)},
+    {"prctl() of huge pages", SYS_prctl, {PR_SET_THP_DISABLE, 0}, FAIL(EPERM)},
+    {"the same, with exceptions", SYS_prctl, {PR_SET_THP_DISABLE, 1, 2}, FAIL(EPERM)}};
 static const struct decision where_pinned[] = {CALL(sched_setaffinity, FAIL(EPERM)),
                                                CALL(sched_getaffinity, ALLOW)};
 static const struct decision of_another_architecture[] = {
@@ -283,7 +298,13 @@ static const struct decision of_another_architecture[] = {
 
 int main(void)
 {
-    const struct box_limits own = {0}, shared = {.uid_is_shared = true};
+    const struct box_limits own = {0}, shared = {.uid_is_shared = true},
+                            counted = {.group_controls = GROUP_MEMORY},
+                            half = {.group_controls = GROUP_PIDS | GROUP_CPU};
+    expect(&counted, OWN_ARCH, always, COUNT_OF(always));
+    expect(&counted, OWN_ARCH, where_a_group_counts, COUNT_OF(where_a_group_counts));
+    expect(&half, OWN_ARCH, where_polled, COUNT_OF(where_polled));
+    expect(&shared, OWN_ARCH, where_polled, COUNT_OF(where_polled));
     expect(&own, OWN_ARCH, always, COUNT_OF(always));
     expect(&shared, OWN_ARCH, always, COUNT_OF(always));
     expect_of(&shared, true, OWN_ARCH, of_pid_1, COUNT_OF(of_pid_1));

@@ -41,9 +41,9 @@ def steps(random, state):
                                            "try:\n    for _ in range(500):\n        if os.fork() == 0: signal.pause()\n"
                                            "except OSError as e: print('refused', e.errno)", "refused 11", ends=True)),
         (2, lambda: Step("memory", "try: m = bytearray(1 << 30)\nexcept MemoryError: print('no memory')", "no memory|out of memory", ends=True)),
-        (1, lambda: Step("memory of children", "import os, mmap\np = os.fork()\nif p == 0:\n    m = mmap.mmap(-1, 400 << 20)\n"
-                                               "    for i in range(0, len(m), 4096): m[i] = 1\n    os._exit(0)\n"
-                                               "print('child', os.WTERMSIG(os.waitpid(p, 0)[1]))", "child 9|memory", ends=True)),
+        (1, lambda: Step("memory of children", "import subprocess, sys\nhog = bytearray(b'x') * (60 << 20)\n"
+                                               "p = subprocess.run([sys.executable, '-c', 'import signal; hog = bytearray(b\"x\") * (130 << 20); signal.pause()'])\n"
+                                               "del hog; print('child', -p.returncode)", "child 9|memory", ends=True)),
         (1, lambda: Step("disk", "try: open('/tmp/d', 'wb').write(bytes(100 << 20))\nexcept (OSError, MemoryError): print('full')\n"
                                  "import os; os.unlink('/tmp/d')", "full|MemoryError")),
         (2, lambda: Step("timeout", "import time; time.sleep(1000)", TIMED_OUT)),

@@ -43,6 +43,14 @@ struct box_limits {
     uint64_t loaded_data_bytes; /* as RLIMIT_DATA counts */
 };
 
+/* Whether pid 1 limits the memory by looking at what the processes map (memory.c), for want of a control group. What can be
+ * held without being seen there must not be given then: memory shared without a file, and huge pages, of both of which all
+ * stays while one page is mapped. */
+static inline bool box_memory_is_polled(const struct box_limits *limits)
+{
+    return (limits->group_controls & GROUP_MEMORY) == 0;
+}
+
 /* Below the box's root. */
 #define BOX_DRIVER_TEXT "run/driver.py"
 #define BOX_DRIVER_COMPILED "run/driver.pyc"

@@ -235,25 +235,32 @@ static void put_dumpable(struct program *program)
     put_load(program, offsetof(struct seccomp_data, nr));
 }
 
-/* No pages of the host's pool of huge ones: as if it were empty. */
-static void put_mmap(struct program *program)
+/* No pages of the host's pool of huge ones: as if it were empty. And where nobody would see it, nothing that is shared without a
+ * file: as if there were no memory. */
+static void put_mmap(struct program *program, bool is_unseen)
 {
-    put_unless(program, SYS_mmap, 4);
+    const unsigned more = is_unseen ? 2 : 0;
+    put_unless(program, SYS_mmap, 4 + more);
     put_load_argument(program, 3);
-    put(program, BPF_JMP | BPF_JSET | BPF_K, MAP_HUGETLB, 0, 1);
+    put(program, BPF_JMP | BPF_JSET | BPF_K, MAP_HUGETLB, more, is_unseen ? 0 : 1);
+    if (is_unseen) {
+        put(program, BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 2);
+        put(program, BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 0, 1); /* MAP_SHARED_VALIDATE too */
+    }
     put_error(program, ENOMEM);
     put_return(program, SECCOMP_RET_ALLOW);
 }
 
-static void put_by_argument(struct program *program)
+static void put_by_argument(struct program *program, bool is_unseen)
 {
     static const uint32_t ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
-    static const uint32_t prctls[] = {PR_SET_MM, PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER,
-                                      PR_SET_SECCOMP, /* programs are memory too */
-                                      PR_SCHED_CORE}; /* nobody else on the same core */
+    static const uint32_t prctls[] = {PR_SET_MM,         PR_SET_PTRACER, PR_SET_CHILD_SUBREAPER,
+                                      PR_SET_SECCOMP,      /* programs are memory too */
+                                      PR_SCHED_CORE,       /* nobody else on the same core */
+                                      PR_SET_THP_DISABLE}; /* the last: only with is_unseen */
     static const uint32_t fcntls[] = {F_NOTIFY, F_SETPIPE_SZ, F_SETLEASE, F_OFD_SETLK,
                                       F_OFD_SETLKW}; /* locks that live on in passed descriptors */
-    put_mmap(program);
+    put_mmap(program, is_unseen);
     put_clone(program);
     put_unless(program, SYS_clone3,
                1); /* its flags are behind a pointer: libc falls back to clone */
@@ -262,7 +269,7 @@ static void put_by_argument(struct program *program)
     put_socket(program, SYS_socketpair);
     put_except(program, SYS_ioctl, 1, ioctls, COUNT(ioctls));
     put_dumpable(program);
-    put_except(program, SYS_prctl, 0, prctls, COUNT(prctls));
+    put_except(program, SYS_prctl, 0, prctls, COUNT(prctls) - (is_unseen ? 0 : 1));
     put_except(program, SYS_fcntl, 1, fcntls, COUNT(fcntls));
     put_setsockopt(program);
     put_personality(program);
@@ -301,7 +308,8 @@ static void program_make(struct program *program, const struct box_limits *limit
     put_list(program, calls_taken_from_others, COUNT(calls_taken_from_others),
              SECCOMP_RET_ERRNO | ENOSYS);
     put_list(program, calls_allowed, COUNT(calls_allowed), SECCOMP_RET_ALLOW);
-    put_by_argument(program);
+    /* Pid 1 and its workers run no code of a user, and share some notes. */
+    put_by_argument(program, box_memory_is_polled(limits) && !is_init);
     put_load(program, offsetof(struct seccomp_data, nr));
     put_list(program, calls_forbidden, COUNT(calls_forbidden), SECCOMP_RET_ERRNO | EPERM);
     put_error(program, ENOSYS);

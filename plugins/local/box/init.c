@@ -156,7 +156,7 @@ static bool has_begun(struct init *init, const struct memory_watch *watch)
 /* One look at the memory, where no group limits it and somebody uses the box. How long until the next, if nothing happens before. */
 static int watch_memory(struct init *init, struct memory_watch *watch, int pause_ms)
 {
-    if (init->waits || init->frozen || (init->limits->group_controls & GROUP_MEMORY) != 0) {
+    if (init->waits || init->frozen || !box_memory_is_polled(init->limits)) {
         return INT_MAX;
     }
     if (!has_begun(init, watch)) {

@@ -28,6 +28,15 @@ static bool limit_lower(int resource, uint64_t wanted)
     return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
 }
 
+/* What has them is not seen whole where memory is polled. All processes of the box inherit it, whatever they execute, and the
+ * filter keeps it. */
+static void switch_huge_pages_off(int status_fd)
+{
+    if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
+        box_fail(status_fd, "switch huge pages off (PR_SET_THP_DISABLE)");
+    }
+}
+
 void box_set_limits(const struct box_limits *limits, int status_fd)
 {
     const struct {
@@ -50,6 +59,9 @@ void box_set_limits(const struct box_limits *limits, int status_fd)
         if (!limit_lower(table[i].resource, table[i].value)) {
             box_fail(status_fd, "set RLIMIT_%s", table[i].name);
         }
+    }
+    if (box_memory_is_polled(limits)) {
+        switch_huge_pages_off(status_fd);
     }
 }
 

@@ -3,8 +3,9 @@
  * In use is, summed over the processes: anonymous and shared-memory pages, and page tables (which a process can fill
  * by only reading far apart); and the disk, which is memory too. Counting pages by process counts those that a fork
  * shares more than once, so an excess is confirmed by proportional shares before anything is killed. Shared anonymous
- * mappings keep their pages when a process drops them from its own tables (MADV_DONTNEED), so once there is much of
- * them they count with their full size, each mapping once.
+ * mappings keep their pages when a process drops them from its own tables (MADV_DONTNEED), or unmaps all but one of them,
+ * which cannot be seen: the filter gives a box none. Those that it has from its template count with their full size, each
+ * mapping once, once there is much of them.
  *
  * RLIMIT_DATA bounds every single process besides, so that the common excess is a MemoryError and kills nothing. */
 #include "init.h"

@@ -171,7 +171,14 @@ static void bind_host_files(int status_fd)
     bind_python_settings(status_fd);
 }
 
-static void make_devices(int status_fd)
+/* Memory can be shared through the host's /dev/zero as well as without a file. Where it must not be, another device that reads the
+ * same and cannot be mapped is in its place; but writing to that one fails. */
+static const char *device_behind(const char *name, const struct box_limits *limits)
+{
+    return box_memory_is_polled(limits) && strcmp(name, "zero") == 0 ? "full" : name;
+}
+
+static void make_devices(const struct box_limits *limits, int status_fd)
 {
     static const char *const devices[] = {"null", "zero", "full", "random", "urandom"};
     static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
@@ -181,7 +188,7 @@ static void make_devices(int status_fd)
                                            {"pts/ptmx", "dev/ptmx"}};
     for (size_t i = 0; i < COUNT(devices); i++) {
         char source[32], target[32];
-        snprintf(source, sizeof source, "/dev/%s", devices[i]);
+        snprintf(source, sizeof source, "/dev/%s", device_behind(devices[i], limits));
         snprintf(target, sizeof target, "dev/%s", devices[i]);
         if (!make_file(target, "", 0) ||
             !bind(source, target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)) {
@@ -359,7 +366,7 @@ static void make_stage(const struct box_limits *limits, int status_fd)
     make_own_files(status_fd);
     make_driver(limits, status_fd);
     bind_host_files(status_fd);
-    make_devices(status_fd);
+    make_devices(limits, status_fd);
     make_disk(limits, status_fd);
 }
 
