@@ -72,6 +72,7 @@ bool frame_read(const void *packet, size_t len, struct frame *ret)
         valid = take_mime(&frame);
         break;
     case FRAME_SYNC:
+    case FRAME_LOST:
         valid = frame.body_len == 0;
         break;
     case FRAME_VALUE:

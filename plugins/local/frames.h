@@ -15,6 +15,7 @@
  *                  S  asks that what is in the pipes now be read before what follows; waits for the answer, an S
  *                  C  the exit status of a shell command (1)
  *                  T  the shell, or node, is a new one (1): 0 the one before had ended, 1 it was killed
+ *                  L  node did not react to the interrupt and was killed
  *                  Q  it cannot be done: REFUSAL (1)
  *                  F  the cell or command has ended: 0 well, 1 by an exception
  *
@@ -47,6 +48,7 @@ enum frame_kind {
     FRAME_SYNC = 'S',
     FRAME_EXITED = 'C',
     FRAME_RESTARTED = 'T',
+    FRAME_LOST = 'L',
     FRAME_REFUSED = 'Q',
     FRAME_FINISHED = 'F',
 };

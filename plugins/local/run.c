@@ -38,6 +38,7 @@ struct run {
     bool failed;     /* the box sends no more that counts: it has ended */
     int exit_status; /* of a command; -1: not told */
     bool is_refused; /* there is nothing to run it */
+    bool is_lost;    /* node was killed with it */
     bool restart_told;
     uint64_t bytes;
     size_t out_noted, err_noted; /* in the pipes, to be read before later packets */
@@ -189,6 +190,7 @@ static int note_command(struct run *run, const struct frame *frame, struct sg_er
         run->exit_status = (int)frame->number;
     }
     run->is_refused = run->is_refused || frame->kind == FRAME_REFUSED;
+    run->is_lost = run->is_lost || frame->kind == FRAME_LOST;
     return frame->kind == FRAME_RESTARTED && !run->restart_told ? tell_restart(run, frame, err) : 0;
 }
 
@@ -355,8 +357,11 @@ static int fail_gone(struct run *run, struct sg_error *err)
 
 static const char *stopped_text(const struct run *run)
 {
-    return run->request->language == RUN_COMMAND ? "killed; files are kept"
-                                                 : "interrupted; variables are kept";
+    if (run->request->language == RUN_COMMAND) {
+        return "killed; files are kept";
+    }
+    return run->is_lost ? "killed, and node with it: its variables are gone, files are kept"
+                        : "interrupted; variables are kept";
 }
 
 static int conclude(struct run *run, struct sg_error *err)

@@ -74,6 +74,7 @@ __attribute__((unused)) static bool too_busy(void)
 {
     was_too_busy =
         strstr(o.error.message, "did not react to the interrupt and was killed") != NULL ||
+        strstr(o.error.message, " was killed, and node with it: ") != NULL ||
         strstr(o.all.data, " was killed with a run before; ") != NULL;
     return was_too_busy;
 }

@@ -66,6 +66,9 @@ static void packets_of_commands_are_read_in_their_parts(void)
     CU_ASSERT_FALSE(read_packet(PACKET("C\0" NONCE), &frame));
     CU_ASSERT_FALSE(read_packet(PACKET("C\0" NONCE "\1x"), &frame));
     CU_ASSERT_FALSE(read_packet(PACKET("Q\0" NONCE "\x09"), &frame)); /* no such refusal */
+    CU_ASSERT_TRUE(read_packet(PACKET("L\0" NONCE), &frame));
+    CU_ASSERT_EQUAL(frame.kind, FRAME_LOST);
+    CU_ASSERT_FALSE(read_packet(PACKET("L\0" NONCE "\0"), &frame));
     static const char ours[] = {FRAME_RUN, FRAME_COMMAND};
     for (size_t i = 0; i < sizeof ours; i++) { /* to send, not to get */
         char packet[] = "?\0" NONCE "x";

@@ -239,6 +239,8 @@ static void what_an_earlier_cell_has_left_busy_is_interrupted_with_a_later_one(v
     with_calm_box(left_busy_body);
 }
 
+#define NODE_KILLED "node did not react to the interrupt and was killed; its variables are gone"
+
 /* What node itself does not get over: it calls the one that was broken off again, without end. */
 static void lost_body(void)
 {
@@ -246,11 +248,14 @@ static void lost_body(void)
     js_for("setImmediate(() => {}); setImmediate(() => { for (;;); }); await new Promise(() => {})",
            500);
     CU_ASSERT_EQUAL(o.code, SG_E_TIMEOUT);
-    EXPECT_TEXT(o.err.data, "");
+    EXPECT_TEXT(o.error.message, "local (box): the code ran longer than 1s and was killed, and "
+                                 "node with it: its variables are gone, files are kept");
+    EXPECT_TEXT(o.all.data, "[exception]{\"name\":\"Interrupted\",\"value\":\"" NODE_KILLED
+                            "\",\"traceback\":\"Interrupted: " NODE_KILLED "\\n\"}");
     EXPECT_JS("typeof kept", NEW_NODE("was killed with a run before") VALUE("'undefined'"));
 }
 
-static void a_node_that_cannot_go_on_is_killed_and_the_next_cell_says_so(void)
+static void a_node_that_cannot_go_on_is_killed_and_this_cell_and_the_next_say_so(void)
 {
     with_box(lost_body);
 }
@@ -471,7 +476,7 @@ static const struct test tests[] = {
     TEST(code_over_its_time_is_interrupted),
     TEST(code_that_is_busy_behind_an_await_is_interrupted_too),
     TEST(what_an_earlier_cell_has_left_busy_is_interrupted_with_a_later_one),
-    TEST(a_node_that_cannot_go_on_is_killed_and_the_next_cell_says_so),
+    TEST(a_node_that_cannot_go_on_is_killed_and_this_cell_and_the_next_say_so),
     TEST(node_starts_whatever_descriptors_the_code_holds),
     TEST(an_interrupt_belongs_to_its_cell_or_to_none),
     TEST(what_an_earlier_cell_left_running_does_not_print_into_a_later_one),

@@ -290,16 +290,112 @@ static void odd_body(void)
     EXPECT_TEXT(o.all.data,
                 "[err]the command cannot be run: the command holds a NUL\n" EXITED(126));
     EXPECT_BASH("cat <<'X'\na\\\n'b\nX\necho \"c\nd\" # e", "[out]a\\\n'b\nc\nd\n" EXITED(0));
-    bash_for("echo 'done 2 77'; printf 'done 3 0\\n' >&60; ls /proc/self/fd | tr '\\n' ' '",
+    bash_for("echo 'done 2 77'; printf 'done 3 0\\n' >&29; ls /proc/self/fd | tr '\\n' ' '",
              DEFAULT_TIMEOUT_MS);
     EXPECT_TEXT(o.out.data, "done 2 77\n0 1 2 3 ");
-    EXPECT_TEXT(o.err.data, "bash: line 1: 60: Bad file descriptor\n");
+    EXPECT_TEXT(o.err.data, "bash: line 1: 29: Bad file descriptor\n");
     EXPECT_PART(o.all.data, EXITED(0));
 }
 
 static void a_command_that_no_shell_can_take_says_why(void)
 {
     with_box(odd_body);
+}
+
+/* The shell's own descriptor must be put back behind a command, which may have lowered their limit. */
+static void few_numbers_body(void)
+{
+    EXPECT_BASH("kept=1; exec {file}< /etc/hostname; ulimit -n 30; echo hi", "[out]hi\n" EXITED(0));
+    EXPECT_BASH("echo $kept; ulimit -n; cat <&$file", "[out]1\n30\nsandbox\n" EXITED(0));
+    /* Where it cannot be, the shell is lost, and the command has its status all the same. */
+    bash_for("ulimit -n 12; (exit 5)", DEFAULT_TIMEOUT_MS);
+    EXPECT_PART(o.all.data, EXITED(5));
+    EXPECT_BASH("echo \"[$kept]\"", NEW_SHELL("had ended") "[out][]\n" EXITED(0));
+}
+
+static void a_low_limit_of_descriptors_does_not_lose_the_shell(void)
+{
+    with_box(few_numbers_body);
+}
+
+#define SHADOWED                                                                                   \
+    "for f in printf read eval jobs set trap kill break exit command [; do builtin eval \"$f() { " \
+    ":; }\"; "                                                                                     \
+    "done"
+
+static void shadowed_body(void)
+{
+    EXPECT_BASH("kept=1", EXITED(0));
+    EXPECT_BASH("printf() { echo mine; }", EXITED(0));
+    EXPECT_BASH("printf theirs", "[out]mine\n" EXITED(0));
+    EXPECT_BASH("unset -f printf; " SHADOWED, EXITED(0));
+    EXPECT_BASH("printf no; echo $kept; (builtin exit 3)", "[out]1\n" EXITED(3));
+    if (!is_broken_off("while :; do :; done", 500) ||
+        !goes_on("echo $kept", "[out]1\n" EXITED(0)) ||
+        !is_broken_off("builtin() { :; }", 500)) { /* the one that may not */
+        return;
+    }
+    EXPECT_BASH("echo \"[$kept]\"",
+                NEW_SHELL("was killed with a run before") "[out][]\n" EXITED(0));
+}
+
+static void functions_may_have_the_names_of_what_the_shells_loop_uses(void)
+{
+    with_calm_box(shadowed_body);
+}
+
+/* Errors that a command prints are all that is printed there. */
+#define EXPECT_TRACE(command, printed, traced) \
+    do {                                       \
+        bash_for(command, DEFAULT_TIMEOUT_MS); \
+        CU_ASSERT_EQUAL(o.code, 0);            \
+        EXPECT_TEXT(o.out.data, printed);      \
+        EXPECT_TEXT(o.err.data, traced);       \
+    } while (0)
+
+static void traced_body(void)
+{
+    EXPECT_TRACE("set -x", "", "");
+    EXPECT_TRACE("echo one", "one\n", "+++ echo one\n");
+    EXPECT_TRACE("(exit 3)", "", "+++ exit 3\n");
+    EXPECT_PART(o.all.data, EXITED(3));
+    EXPECT_TRACE("", "", "");
+    EXPECT_TRACE("# nothing", "", "");
+    if (!is_broken_off("while :; do for i in 1; do :; done; done 2>/dev/null", 500)) {
+        return;
+    }
+    EXPECT_TEXT(o.all.data, "");
+    bash_for("echo two", DEFAULT_TIMEOUT_MS);
+    if (too_busy()) {
+        return;
+    }
+    EXPECT_PART(o.err.data, "+ echo two\n");
+    CU_ASSERT_PTR_NULL(strstr(o.err.data, "_sg"));
+    EXPECT_TRACE("{ set +x; } 2>/dev/null; exec 2>/home/user/errors", "", "");
+    EXPECT_TRACE("echo kept >&2; cat errors", "kept\n", "");
+}
+
+static void a_trace_shows_the_command_alone(void)
+{
+    with_calm_box(traced_body);
+}
+
+static void debugged_body(void)
+{
+    EXPECT_TRACE("trap 'echo \"[$BASH_COMMAND]\"; n=$((n + 1))' DEBUG", "", "");
+    EXPECT_TRACE("echo one; echo two", "[echo one]\none\n[echo two]\ntwo\n", "");
+    EXPECT_TRACE("set -x", "[set -x]\n", "");
+    bash_for("echo three", DEFAULT_TIMEOUT_MS);
+    EXPECT_TEXT(o.out.data, "[echo three]\nthree\n");
+    EXPECT_PART(o.err.data, "+ echo three\n");
+    CU_ASSERT_PTR_NULL(strstr(o.err.data, "_sg"));
+    EXPECT_TRACE("{ set +x; trap - DEBUG; } 2>/dev/null; n=", "[set +x]\n[trap - DEBUG]\n", "");
+    EXPECT_TRACE("echo four", "four\n", "");
+}
+
+static void a_trap_before_each_command_shows_the_command_alone(void)
+{
+    with_box(debugged_body);
 }
 
 /* What Python code may do to its own process must not keep a command from ending. */
@@ -337,6 +433,9 @@ static void plain_body(void)
     EXPECT_BASH("a=1; cd /tmp; f() { echo \"f $a\"; }; echo $0", "[out]bash\n" EXITED(0));
     EXPECT_BASH("f; pwd; false", "[out]f 1\n/tmp\n" EXITED(1));
     EXPECT_BASH("cat; echo x >&9", "[err]bash: 1: eval: 9: Bad file descriptor\n" EXITED(2));
+    EXPECT_BASH("printf() { :; }; read() { :; }; kept=3", EXITED(0));
+    EXPECT_BASH("echo $kept; set -x", "[out]3\n" EXITED(0));
+    EXPECT_TRACE("echo $kept; { set +x; } 2>/dev/null", "3\n", "+ echo 3\n");
     EXPECT_BASH("exit 4", EXITED(4));
     EXPECT_BASH("a=1", NEW_SHELL("had ended") EXITED(0));
     if (!is_broken_off("sleep 100; echo never", 500)) {
@@ -437,6 +536,10 @@ static const struct test tests[] = {
     TEST(an_interrupt_belongs_to_its_command_or_to_none),
     TEST(a_flood_is_ended),
     TEST(a_command_that_no_shell_can_take_says_why),
+    TEST(a_low_limit_of_descriptors_does_not_lose_the_shell),
+    TEST(functions_may_have_the_names_of_what_the_shells_loop_uses),
+    TEST(a_trace_shows_the_command_alone),
+    TEST(a_trap_before_each_command_shows_the_command_alone),
     TEST(what_python_code_does_to_its_process_does_not_matter),
     TEST(without_bash_any_shell_does),
     TEST(commands_are_within_the_limits_of_their_box),

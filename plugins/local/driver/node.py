@@ -103,7 +103,9 @@ class Scripts(Lasting):
         except ShellGone as gone:
             self.fail("ProcessExit", f"node ended with status {gone.args[0]}; its variables are gone")
         except KeyboardInterrupt:
-            pass  # node has said so
+            if self.lost == KILLED:  # else node has said so
+                self.control.send(b"L")
+                self.fail("Interrupted", "node did not react to the interrupt and was killed; its variables are gone")
         except FileNotFoundError:
             return False
         except OSError as error:

@@ -25,22 +25,48 @@ STARTER = """umask 022
 printf 'watcher 0 %d\\n' $! >&@SOCKET@
 """
 
+# What follows is the shell's own, amid commands of a user: @CALL@ leads past functions that have the names of what is used,
+# and no trace of it is seen, nor is the output of a trap on DEBUG.
+SILENT = ">/dev/null 2>&1"
+
 # The signal breaks off what runs, up to the loop; out of a function there is no way but to end.
 BREAKING = (
-    "trap '[ -z \"$_sg_runs\" ] || { [ -z \"${FUNCNAME-}\" ] || kill -9 $$; break 1000 2>/dev/null; }' @SIGNAL@; "
+    "trap '{ [[ -z $_sg_runs ]] || { [[ -z ${FUNCNAME-} ]] || @CALL@ kill -9 $$; @CALL@ break 1000; }; } @SILENT@' @SIGNAL@; "
 )
-BEGIN = "_sg_loop=$1 _sg_line=$2 _sg_runs=; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; eval \"$_sg_loop\""
+BEGIN = (
+    "_sg_loop=$1 _sg_line=$2 _sg_runs= _sg_again= _sg_status=0; set --; printf 'shell 0 %d\\n' $$ >&@SOCKET@; "
+    'eval "$_sg_loop"'
+)
+
+# Between two commands nothing is traced and there is no trap on DEBUG: the next command begins by what has them again. Only
+# into what is closed can it be seen without a process whether there is a trap.
+PUT_TRAP_ASIDE = (
+    '@CALL@ trap -p DEBUG >&- || { _sg_again="${_sg_again}@CALL@ $(@CALL@ trap -p DEBUG); "; @CALL@ trap - DEBUG; }; '
+)
+PUT_TRACE_ASIDE = "case $- in *x*) _sg_again=\"@CALL@ set -x; $_sg_again\"; @CALL@ set +x;; esac; "
+DONE = "@ASIDE@@CALL@ printf 'done %s %d\\n' \"$_sg_id\" \"$_sg_status\" >&@SOCKET@; _sg_runs=; "
 
 # Number of the command, number of its lines, the lines. Jobs that have died since are told to nobody. What breaks off a
-# command breaks off the loop, and a new one begins; or only the `for`, since bash counts a loop of the command too few
-# where the signal comes as that is entered.
+# command breaks off the loop, and a new one begins; or only the inner one, since bash counts a loop of the command too few
+# where the signal comes as that is entered. The end is a command's that has lost the socket, or the driver's.
 LOOP = (
-    'while { IFS= read -r _sg_id <&@SOCKET@ && IFS= read -r _sg_n <&@SOCKET@; } 2>/dev/null; do '
-    '{ _sg_c=; while [ "$_sg_n" -gt 0 ]; do IFS= read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
-    '_sg_n=$((_sg_n-1)); done; jobs >&2; _sg_runs=1; } 2>/dev/null; for _sg_i in 1; do eval "$_sg_c" @SOCKET@<&-; done; '
-    "{ printf 'done %s %d\\n' \"$_sg_id\" $? >&@SOCKET@; _sg_runs=; } 2>/dev/null; done; "
-    '{ [ -z "$_sg_runs" ] || { printf \'done %s 130\\n\' "$_sg_id" >&@SOCKET@; _sg_runs=; eval "$_sg_loop"; }; }'
+    "while { IFS= @CALL@ read -r _sg_id <&@SOCKET@ && IFS= @CALL@ read -r _sg_n <&@SOCKET@; } @SILENT@; do "
+    '{ _sg_c=; while @CALL@ [ "$_sg_n" -gt 0 ]; do IFS= @CALL@ read -r _sg_l <&@SOCKET@; _sg_c=$_sg_c$_sg_l$_sg_line; '
+    '_sg_n=$((_sg_n-1)); done; @CALL@ [ -z "$_sg_again" ] || _sg_c="{ _sg_again=; $_sg_again} 2>/dev/null; $_sg_c"; '
+    "@CALL@ jobs; _sg_i=1 _sg_runs=1; } @SILENT@; "
+    'while { @CALL@ [ "$_sg_i" ] && _sg_i=; } @SILENT@; do @CALL@ eval "$_sg_c" @SOCKET@<&-; done; '
+    "{ _sg_status=$?; @DONE@} @SILENT@; done; "
+    '{ @CALL@ [ "$_sg_runs" ] && { _sg_status=130; @DONE@}; } @SILENT@ && @CALL@ eval "$_sg_loop"; '
+    '@CALL@ exit "$_sg_status"'
 )
+
+
+def own_text(text, is_bash):
+    aside = PUT_TRAP_ASIDE + PUT_TRACE_ASIDE if is_bash else PUT_TRACE_ASIDE
+    calling = "builtin" if is_bash else "command"
+    for name, part in (("@DONE@", DONE), ("@ASIDE@", aside), ("@SILENT@", SILENT), ("@CALL@", calling)):
+        text = text.replace(name, part)
+    return text
 
 
 def processes():
@@ -114,8 +140,9 @@ class Shell:
         signals = [number for number in range(1, 32) if number not in (_signal.SIGKILL, _signal.SIGSTOP)]
         for path in SHELLS:
             is_bash = path.endswith("bash")
-            # Other shells know numbers of one digit only.
-            last = 62 if is_bash and not self.has_low_numbers else 9
+            # Other shells know numbers of one digit only. In bash it stands above what commands open as they like, and
+            # within the limit of descriptors that one may set: behind it the socket is put back onto its number.
+            last = 30 if is_bash and not self.has_low_numbers else 9
             numbers = {name: last - i for i, name in enumerate(("@COPY@", *handed))}
             texts = [STARTER, *self.texts(is_bash)]
             for name, number in numbers.items():
@@ -141,7 +168,7 @@ class Shell:
         """What the watcher's shell carries out, and two arguments of that."""
         self.signal = _signal.SIGRTMIN + 9 if is_bash else _signal.SIGKILL
         breaking = BREAKING.replace("@SIGNAL@", _str(int(self.signal))) if is_bash else ""
-        return breaking + BEGIN, LOOP, "\n"
+        return own_text(breaking + BEGIN, is_bash), own_text(LOOP, is_bash), "\n"
 
     def numbers(self):
         return {self.pid, self.watcher}
@@ -238,7 +265,7 @@ class Shell:
         """What is waited for from here on is an empty command: its own may not have begun, or have ended already."""
         self.is_settling = False
         self.insist_at = 0
-        self.begin(b":")
+        self.begin(b"")
 
     def insist(self):
         """The first signal may come before the command has begun."""
@@ -252,7 +279,7 @@ class Shell:
         """All signals have been sent, but the shell may have yet to see the last: another empty command comes behind it."""
         if not self.is_settling:
             self.is_settling = True
-            self.begin(b":")
+            self.begin(b"")
             return False
         return True
 
