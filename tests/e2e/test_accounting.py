@@ -104,24 +104,23 @@ class Accounting(E2E):
                 ("/v1/responses", Stream(events({"type": "response.completed", "response": response}, end=False)), True, (36, 87, 12, 40)),
                 ("/v1/messages", Stream(events(begun, *[chunk({"content": "x" * 900})] * 30, ended, end=False)), True, (25, 15, 9, None))]
         gateway, _ = self.accounted(*[turn for _, turn, _, _ in rows])
-        for path, _, stream, _ in rows:
+        for count, (path, _, stream, tokens) in enumerate(rows, 1):
             body = body_of("x", stream=stream, tools=[]) if "chat" in path else {"model": "mock", "input": "x", "stream": stream}
             if "messages" in path:
                 body = {"model": "mock", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "stream": stream}
             self.assertEqual(post(gateway, path, body).status, 200, path)
-        for line, (path, _, _, tokens) in zip(self.lines(len(rows)), rows):
+            line = self.lines(count)[-1]
             got = tuple(line[key] for key in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"))
             self.assertEqual((line["path"], got, line["turns"], line["status"]), (path, tokens, 1, 200))
 
     def test_what_fails_is_told_too(self):
         gateway, upstream = self.accounted(Status(400, {"error": {"message": "no"}}), code("print(1)"), Status(400), auth=KEYS)
-        post(gateway, PATH, body_of("x"), key=A)
-        post(gateway, PATH, body_of("x"), key=A)
-        post(gateway, PATH, body_of("x", model="unknown"), key=A)
-        upstream.close()
-        post(gateway, PATH, body_of("x", tools=[]), key=B)
-        post(gateway, PATH, body_of("x"), key=B)  # over requests_per_minute
-        lines = self.lines(5)
+        for count, (more, key) in enumerate((({}, A), ({}, A), ({"model": "unknown"}, A), ({"tools": []}, B),
+                                             ({}, B)), 1):  # the last: over requests_per_minute
+            if key == B:
+                upstream.close()
+            post(gateway, PATH, body_of("x", **more), key=key)
+            lines = self.lines(count)
         self.assertEqual([(line["identity"], line["status"], line["turns"], line["runs"], line["upstream"]) for line in lines],
                          [("a", 400, 1, 0, "up"), ("a", 424, 2, 1, "up"), ("a", 404, 0, 0, None), ("b", 502, 1, 0, "up"),
                           ("b", 429, 0, 0, None)])
@@ -138,7 +137,9 @@ class Accounting(E2E):
         post(gateway, PATH, body_of("x", tools=[]), key=FRONT, headers={"x-user": "anna"})
         get(gateway, "/v1/models", key=B)
         lines = self.lines(2)
-        self.assertEqual([(line["identity"], line["user"], line["path"]) for line in lines], [("front", "anna", PATH), ("b", None, "/v1/models")])
+        # Two loops may have answered, each with lines of its own.
+        self.assertCountEqual([(line["identity"], line["user"], line["path"]) for line in lines],
+                              [("front", "anna", PATH), ("b", None, "/v1/models")])
 
     def test_a_client_that_leaves_is_told_as_gone(self):
         def begins(connection):
@@ -154,7 +155,7 @@ class Accounting(E2E):
                 else:
                     upstream.next_request()
                     upstream.next_request()
-        lines = self.lines(2)
+            lines = self.lines(1 if stream else 2)
         self.assertEqual([(line["status"], line["error"], line["turns"]) for line in lines], [(200, "CANCELLED", 1), (499, "CANCELLED", 1)])
 
     # ---- the file ----
@@ -191,7 +192,7 @@ class Accounting(E2E):
         gateway, _ = self.accounted(*[answer("ok")] * 20)
         ids = [post(gateway, PATH, body_of("x", tools=[])).get("x-request-id") for _ in range(20)]
         gateway.stop()
-        self.assertEqual([line["request"] for line in self.lines(20)], ids)
+        self.assertCountEqual([line["request"] for line in self.lines(20)], ids)
 
     def test_a_full_disk_stops_nobody_and_is_told_once(self):
         self.file.symlink_to("/dev/full")
