@@ -62,7 +62,7 @@ void rejected_close_all(struct server_loop *home)
 /* Drops what the client still sends, so that closing does not reset the connection before it has read the answer. */
 static bool drop_input(int fd)
 {
-    ssize_t count = recv(fd, NULL, (size_t)1 << 20, MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t count = connection_drop_input(fd);
     return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
 }
 

@@ -185,6 +185,8 @@ int connection_send(struct connection *, struct iovec *, size_t count);
 
 /* Waits until the socket is ready. 0, SG_E_TIMEOUT or SG_E_CANCELLED. */
 int connection_wait(struct connection *, int event, int64_t deadline);
+/* Drops what has come in, up to 1 MiB, without a copy (MSG_TRUNC of tcp(7)). As recv(): the bytes, 0 at the end, -1 with errno. */
+ssize_t connection_drop_input(int fd);
 const char *connection_address(struct connection *); /* the client's, as text */
 
 /* ---- tls_connection.c: of connections that came by a listener with TLS ---- */
