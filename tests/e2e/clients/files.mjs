@@ -1,6 +1,9 @@
 // One part of the test with the official clients' files (test_official_files.py); prints "ok" when all holds.
 import assert from 'node:assert/strict';
+import { File } from 'node:buffer';
 import { createRequire } from 'node:module';
+
+globalThis.File ??= File; // Node 18 has it there alone, as the openai client says
 
 const require = createRequire(`${process.env.CLIENTS}/x.js`);
 const OpenAI = require(process.env.OPENAI_MODULE);
