@@ -28,6 +28,16 @@ async function fails(promise, name, message) {
   assert.match(said, message);
 }
 
+// A call within a moment of a run that was left is lost. On a busy machine it may come later: then both are tried once more.
+async function lostBehind(sandbox, leave) {
+  let found;
+  for (let tries = 0; tries < 10 && found !== 'TimeoutError'; tries++) {
+    await leave();
+    [found] = await failure(sandbox.runCode('1', { timeoutMs: 900 }));
+  }
+  assert.equal(found, 'TimeoutError');
+}
+
 async function withSandbox(work, more) {
   const sandbox = await create(more);
   try {
@@ -158,8 +168,7 @@ const parts = {
     await fails(sandbox.runCode('!blank'), 'SyntaxError', /JSON/);
     const { logs, error } = await sandbox.runCode('!cut');
     assert.deepEqual([logs.stdout, error], [['so far\n'], undefined], 'an end without end_of_execution passes for one');
-    await fails(sandbox.runCode('!reset'), 'TypeError', /terminated/);
-    await fails(sandbox.runCode('1', { timeoutMs: 900 }), 'TimeoutError', /./); // as after any run that was left
+    await lostBehind(sandbox, () => fails(sandbox.runCode('!reset'), 'TypeError', /terminated/));
     assert.equal((await sandbox.runCode('print(1)')).logs.stdout.join(''), '1\n', 'it lives on');
     await fault('interpreter', { do: 'port_closed' });
     await fails(sandbox.runCode('print(1)'), 'TimeoutError', /port is not open/);
@@ -168,8 +177,7 @@ const parts = {
   // A call at once after one that was left is lost; the one after that runs, and finds the variables.
   left: () => withSandbox(async (sandbox) => {
     await sandbox.runCode('x = 1');
-    await fails(sandbox.runCode('!slow', { timeoutMs: 300 }), 'TimeoutError', /./);
-    await fails(sandbox.runCode('x', { timeoutMs: 900 }), 'TimeoutError', /./);
+    await lostBehind(sandbox, () => fails(sandbox.runCode('!slow', { timeoutMs: 300 }), 'TimeoutError', /./));
     assert.equal((await sandbox.runCode('x')).text, '1');
   }),
 
