@@ -64,6 +64,15 @@ static void lease_begun(struct request *r)
     }
 }
 
+void container_leave(struct request *r)
+{
+    if (r->lease != NULL) {
+        r->container_us = clock_us() - r->leased_us;
+        r->has_used_container = !lease_is_unused(r->lease);
+        lease_release(TAKE(r->lease));
+    }
+}
+
 int container_take(struct request *r, const struct sandbox *sandbox, struct sg_error *err)
 {
     if (r->turns == 0 && !client_is_believed(r)) { /* later it was, when that turn began */

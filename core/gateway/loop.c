@@ -318,6 +318,9 @@ static int answer_finish(struct request *r, struct turns *turns, bool has_text,
     if (rc != 0) {
         return rc;
     }
+    if (r->lease != NULL && lease_is_kept(r->lease)) {
+        container_leave(r); /* the client may name it once it has the last byte */
+    }
     if (!turns->surface->wants_stream(r->talk)) {
         return answer_json(r, 200, buf_str(&turns->out), err);
     }

@@ -114,7 +114,7 @@ void past_leave(const struct request *r)
     }
     if (r->has_told_loss) {
         past_keep(r, r->failure.code != 0 ? in_vain : perhaps);
-    } else if (r->lease != NULL && !lease_is_unused(r->lease) && past_find(r) < KNOWN_PERHAPS) {
+    } else if (r->has_used_container && past_find(r) < KNOWN_PERHAPS) {
         past_keep(r, perhaps);
     }
 }

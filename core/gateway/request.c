@@ -264,9 +264,8 @@ static void request_log(struct request *r, int64_t us)
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
-    r->container_us = r->lease != NULL ? clock_us() - r->leased_us : 0;
+    container_leave(r);
     past_leave(r);
-    lease_release(r->lease);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;
     request_log(r, us);

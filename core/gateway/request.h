@@ -132,6 +132,7 @@ struct request {
     unsigned turns, calls_run;
     unsigned tries;                     /* of the upstream's call that is being made */
     unsigned code_runs;                 /* runs of code that were begun */
+    bool has_used_container;            /* something ran in it, by this request or before */
     int64_t leased_us, container_us;    /* since when it has its container; how long it had it */
     struct surface_usage relayed_usage; /* of an answer that was relayed */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
@@ -319,6 +320,8 @@ bool container_resume(struct request *, struct str id);
 /* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
+/* Gives the container back, if it has one. */
+void container_leave(struct request *);
 
 /* past.c: of sessions whose container is new */
 struct records *pasts_new(void); /* what is remembered of them, for gateway->pasts */

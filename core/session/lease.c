@@ -261,6 +261,12 @@ void lease_keep(struct lease *lease, int64_t keep_ms)
     }
 }
 
+bool lease_is_kept(const struct lease *lease)
+{
+    CHECK_MAGIC(lease, LEASE_MAGIC);
+    return lease->keep_ms > 0;
+}
+
 const char *lease_container_id(const struct lease *lease)
 {
     CHECK_MAGIC(lease, LEASE_MAGIC);

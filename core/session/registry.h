@@ -92,6 +92,7 @@ int registry_acquire(struct registry *, const struct acquire *, struct lease **r
 /* An ephemeral container is not deleted with the last lease then, but after so long without one (0: it is, again). Until
  * then its identity can acquire it by its id. */
 void lease_keep(struct lease *, int64_t keep_ms);
+bool lease_is_kept(const struct lease *);
 
 /* An ephemeral container waits for the request that continues this one: for so long after its last lease was given
  * back, counted and evicted as any idle one. It is taken over, once, by acquiring its id. 0: it

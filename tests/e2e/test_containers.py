@@ -2,15 +2,27 @@
 test_sessions.py). Who may, for how long, and what is said where it is not there; and that what is another's is answered like
 what never was."""
 import re
+import socket
 
-from client import encode, post, request
+from client import Wire, encode, post, request
 from forms import MESSAGES, RESPONSES, Obedient
-from harness import E2E, in_parallel, main
+from harness import E2E, PATIENCE, in_parallel, main, poll
+from test_operations import metrics
 
 A, B = "key-of-team-a", "key-of-team-b"
 KEYS = {"mode": "keys", "keys": [{"name": "a", "key": A}, {"name": "b", "key": B}]}
 KEPT, SHORT = {"keep": "5m"}, {"keep": "1s"}
 GONE = "earlier variables and files are gone"
+
+
+class Talkative(Obedient):
+    """Where 42 has come out it says more than lies in the buffers of two sockets."""
+
+    def __call__(self, connection):
+        is_result, text = self.form.last(connection.request.json)
+        if is_result and text.strip() == "42":
+            return self.form.turn(connection.request.json, "word " * (2 << 20))
+        return super().__call__(connection)
 
 
 class Containers:
@@ -69,6 +81,25 @@ class Containers:
             own = form.container(self.run_code(form, gateway, "y = 5", session="s", key=A))
             self.check_missing(self.ask(form, gateway, "print(y)", own, "s", key=B), own)
             self.assertIn("NameError", self.run_code(form, gateway, "print(y)", session="s", key=B).texts[0])
+
+    def test_a_kept_container_is_free_for_the_next_request_before_an_answer_has_gone(self):
+        """A client may go on as soon as it has all of the answer, which the gateway notices later."""
+        form = self.form
+        gateway = self.serve(self.upstream(forever=Talkative(form)), sandbox=KEPT)
+        first = form.body(False, "x = 41")
+        told = form.ask(gateway, first)
+        with socket.socket() as bare:
+            bare.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            bare.settimeout(PATIENCE)
+            bare.connect(("127.0.0.1", gateway.port))
+            with Wire.of(bare) as slow:
+                slow.post(form.continued(first, told, text="print(x + 1)"), form.path)
+                gateway.wait_events("turn", 4)
+                poll(lambda: metrics(gateway)["sandgate_leases"] == 0, "the container to be free")
+                self.assertEqual(len([event for event in gateway.events("request") if event["path"] == form.path]), 1,
+                                 "its answer is still on its way")
+                self.assertEqual(form.ask(gateway, form.continued(first, told, text="print(x + 2)")).texts, ["43"])
+        self.assertEqual(len(gateway.journal.of("create")), 1)
 
     def test_a_named_container_wins_over_the_session(self):
         for form, stream in self.ways():
