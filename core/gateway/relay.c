@@ -12,7 +12,9 @@
 
 enum {
     FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX,
-    REFUSAL_BYTES_MAX = 1024 * 1024 /* of an error that is looked at before it is passed on */
+    REFUSAL_BYTES_MAX = 1024 * 1024, /* of an error that is looked at before it is passed on */
+    SETTLED_BYTES_MAX =
+        16 * 1024 /* of an answer that a client may leave unread without a place in flight */
 };
 
 static bool begins_with(struct str name, struct str start)
@@ -144,6 +146,20 @@ static void relay_settle(struct request *r, struct beside *beside)
     limits_leave(r);
 }
 
+/* Where the length is told, nothing follows the last byte. Who takes it slowly keeps the place for the most of it. */
+static int relay_last(struct request *r, struct beside *beside, struct str piece,
+                      struct sg_error *err)
+{
+    size_t before = piece.len > SETTLED_BYTES_MAX ? piece.len - SETTLED_BYTES_MAX : 0;
+    int rc = http_answer_write(r->exchange, (struct str){piece.data, before}, err);
+    if (rc != 0) {
+        return rc;
+    }
+    relay_settle(r, beside);
+    return http_answer_write(r->exchange, (struct str){piece.data + before, piece.len - before},
+                             err);
+}
+
 static int relay_pieces(struct request *r, struct upstream_call *call, struct beside *beside,
                         struct sg_error *err)
 {
@@ -162,10 +178,8 @@ static int relay_pieces(struct request *r, struct upstream_call *call, struct be
         relayed_ids_feed(&beside->ids, piece);
         relayed_usage_feed(&beside->usage, piece);
         left -= left > 0 ? (int64_t)piece.len : 0;
-        if (left == 0) { /* where the length is told, nothing follows the last byte */
-            relay_settle(r, beside);
-        }
-        rc = http_answer_write(r->exchange, piece, err);
+        rc = left == 0 ? relay_last(r, beside, piece, err)
+                       : http_answer_write(r->exchange, piece, err);
         if (rc != 0) {
             return rc;
         }

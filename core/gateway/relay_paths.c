@@ -114,12 +114,13 @@ int relay_path_serve(struct request *r, struct sg_error *err)
     if (rc == 0) {
         rc = check_body(r, err);
     }
-    if (rc == 0) { /* for what is on its way between the two connections */
+    if (rc == 0) {
         rc = account_take(&r->account, LIMIT_STREAM_BYTES, err);
     }
     if (rc != 0) {
         return rc;
     }
+    r->transit_bytes = LIMIT_STREAM_BYTES;
     candidates_one(r, r->route.relayed_to, NULL);
     candidate_first(r);
     return relay_serve(r, err);

@@ -275,8 +275,8 @@ static void request_end(struct request *r)
         r->route.surface->free(r->talk);
     }
     memory_end(r);
-    account_close(&r->account);
     limits_leave(r);
+    account_close(&r->account);
     settings_unref(r->settings);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {
         buf_clear(&r->body_storage[i]);

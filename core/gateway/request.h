@@ -94,6 +94,7 @@ struct request {
     struct str origin; /* an allowed Origin, to be answered with CORS headers */
 
     struct account account;     /* the bytes that it holds */
+    size_t transit_bytes;       /* … of them for what is on its way between two connections */
     struct buf body_storage[3]; /* as received; without control keys; as a hook wants it */
     struct json_text body;      /* the text that goes on */
     bool is_json;
@@ -230,8 +231,8 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
-/* It is in progress no more: before the last bytes of its answer go out, for who has them may ask again at once. May be
- * called again. */
+/* It is in progress no more: neither its place nor what a transfer may hold is taken. Before the last bytes of its answer go
+ * out, for who has them may ask again at once. May be called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
