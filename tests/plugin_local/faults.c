@@ -2,9 +2,10 @@
  * objects, whose calls come here first (--wrap in CMakeLists.txt). Only tests have it; nothing of this is in what is
  * installed. It starts no templates, so that every box is made by this program.
  *
- * The fault stands in a file `fault` beside the name by which it is started: CALL WHAT ERRNO. WHAT is the path or the
- * limit that is meant; ERRNO 0 stands for a call that does nothing. */
+ * The fault stands in a file `fault` beside the name by which it is started: CALL WHAT ERRNO, and TIMES where a process shall
+ * meet it only so often. WHAT is the path or the limit that is meant; ERRNO 0 stands for a call that does nothing. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@
 
 static struct {
     char call[32], what[64];
-    int error;
+    int error, times;
 } fault;
 
 static char ended[4096];
@@ -35,7 +36,9 @@ __attribute__((constructor)) static void fault_read(int argc, char **argv)
     snprintf(path, sizeof path, "%.*s/fault", folder_len, end == NULL ? "" : argv[0]);
     snprintf(ended, sizeof ended, "%.*s/ended", folder_len, end == NULL ? "" : argv[0]);
     FILE *file = fopen(path, "re");
-    if (file == NULL || fscanf(file, "%31s %63s %d", fault.call, fault.what, &fault.error) != 3) {
+    fault.times = INT_MAX;
+    if (file == NULL ||
+        fscanf(file, "%31s %63s %d %d", fault.call, fault.what, &fault.error, &fault.times) < 3) {
         fault.call[0] = '\0';
     }
     if (file != NULL) {
@@ -55,9 +58,10 @@ __attribute__((destructor)) static void end_tell(void)
 /* Whether this call is the one; then *ret is what it returns, with errno. */
 static bool is_hit(const char *call, const char *what, int *ret)
 {
-    if (strcmp(call, fault.call) != 0 || strcmp(what, fault.what) != 0) {
+    if (strcmp(call, fault.call) != 0 || strcmp(what, fault.what) != 0 || fault.times == 0) {
         return false;
     }
+    fault.times--;
     errno = fault.error;
     *ret = fault.error == 0 ? 0 : -1;
     return true;

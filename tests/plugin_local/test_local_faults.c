@@ -108,6 +108,18 @@ static void a_step_that_fails_ends_the_box(void)
     }
 }
 
+/* The kernel says ENOENT for a file that was replaced between its opening and its mounting. Not without end. */
+static void files_of_the_host_may_be_replaced_meanwhile(void)
+{
+    open_with("move_mount etc/ld.so.cache 2 3", NULL);
+    EXPECT_TEXT(e.message, "");
+    CU_ASSERT_EQUAL(open_code, 0);
+    expect_refusal("move_mount etc/ld.so.cache 2",
+                   "cannot bind /etc/ld.so.cache: No such file or directory");
+    expect_refusal("move_mount etc/ld.so.cache 1 1",
+                   "cannot bind /etc/ld.so.cache: Operation not permitted");
+}
+
 /* Where no group counts the memory; else it is not done at all. */
 static void huge_pages_that_stay_end_the_box(void)
 {
@@ -168,6 +180,7 @@ static const struct test tests[] = {
     TEST(without_a_fault_it_opens),
     TEST(a_cover_that_fails_ends_the_box),
     TEST(a_step_that_fails_ends_the_box),
+    TEST(files_of_the_host_may_be_replaced_meanwhile),
     TEST(huge_pages_that_stay_end_the_box),
     TEST(what_only_seems_to_be_done_is_found_out),
     TEST(an_interpreter_that_comes_late_is_not_taken_for_one_that_takes_memory),

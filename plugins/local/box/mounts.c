@@ -24,6 +24,9 @@
 INCLUDE_FILE(epoll_library, EPOLL_LIBRARY);
 #define EPOLL_PATH "run/epoll.so"
 
+/* So often may a file of the host be replaced while it is mounted. */
+#define REPLACED_MAX 100
+
 /* Where the new root is put together; hidden in the box's own mount namespace only. */
 #define STAGE "/tmp"
 
@@ -57,15 +60,32 @@ static bool make_file(const char *path, const void *data, size_t len)
     return done;
 }
 
-/* A file or folder of the host, if it is there. */
+/* A file or folder of the host, if it is there. One that is put in its place meanwhile, as package managers do, is seen as one that
+ * is not there: the kernel mounts nothing that was removed since it was opened. */
 static bool bind_if_there(const char *source, const char *target, uint64_t attributes)
 {
-    struct stat st;
-    if (stat(source, &st) != 0) {
-        return errno == ENOENT || errno == ENOTDIR;
+    bool is_folder = false;
+    for (int tries = 0; tries < REPLACED_MAX; tries++) {
+        struct stat st;
+        if (stat(source, &st) != 0) {
+            bool is_gone = errno == ENOENT || errno == ENOTDIR;
+            return is_gone && (tries == 0 || (is_folder ? rmdir(target) : unlink(target)) == 0);
+        }
+        if (tries == 0) {
+            is_folder = S_ISDIR(st.st_mode);
+            bool made = is_folder ? mkdir(target, 0755) == 0 : make_file(target, "", 0);
+            if (!made) {
+                return false;
+            }
+        }
+        if (bind(source, target, attributes)) {
+            return true;
+        }
+        if (errno != ENOENT) {
+            return false;
+        }
     }
-    bool made = S_ISDIR(st.st_mode) ? mkdir(target, 0755) == 0 : make_file(target, "", 0);
-    return made && bind(source, target, attributes);
+    return false;
 }
 
 static void make_folders(int status_fd)
