@@ -259,7 +259,10 @@ static void listener_start(struct loop_listener *here)
     CHECK(event_assign(&here->accept_event, base, here->fd, EV_READ | EV_PERSIST, listener_ready,
                        here) == 0);
     CHECK(evtimer_assign(&here->retry_event, base, listener_resume, here) == 0);
-    CHECK(event_add(&here->accept_event, NULL) == 0);
+    if (event_add(&here->accept_event, NULL) != 0) {
+        log_no_descriptor(errno);
+        listener_pause(here, &retry_after);
+    }
 }
 
 void listeners_start(struct server_loop *home)

@@ -22,6 +22,15 @@ int connection_wait(struct connection *connection, int event, int64_t deadline)
 {
     int ready = 0;
     int code = fiber_wait_fd(connection->fd, event, deadline, &ready);
+    if (code == SG_E_LIMIT) {
+        struct log_line line;
+        log_begin(&line, SG_ERROR, "connection_not_watched");
+        log_text(&line, "client", connection_address(connection));
+        log_text(&line, "reason",
+                 "the user's watches of epoll are used up: raise fs.epoll.max_user_watches, or run "
+                 "the gateway under a user of its own");
+        log_end(&line);
+    }
     return code == 0 || code == SG_E_TIMEOUT ? code : SG_E_CANCELLED;
 }
 
