@@ -268,8 +268,8 @@ static void request_end(struct request *r)
     past_leave(r);
     hooks_done(r);
     int64_t us = clock_us() - r->began_us;
+    request_count(r, us); /* who has read its line finds it counted */
     request_log(r, us);
-    request_count(r, us);
     accounting_request(r, us);
     if (r->route.surface != NULL) {
         r->route.surface->free(r->talk);

@@ -100,7 +100,7 @@ class Admin(E2E):
         self.run_code(gateway, "x = 1", "3", key=B)
         ended = request(door, "DELETE", "/admin/sessions?identity=a")
         self.assertEqual((ended.status, ended.json["deleted"]), (200, 2))
-        gateway.journal.wait("destroy", 2)
+        gateway.wait_events("container_deleted", 2)
         self.assertEqual([one["identity"] for one in self.listed(door)["data"]], ["b"])
 
     def test_what_is_not_meant_ends_nothing(self):

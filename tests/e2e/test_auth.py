@@ -33,9 +33,10 @@ class Auth(E2E):
 
     def test_both_ways_to_present_a_key_work(self):
         gateway, upstream = self.keyed()
-        for headers in ({"Authorization": f"Bearer {A}"}, {"authorization": f"bearer  {B} "}, {"X-Api-Key": OLD}):
+        ways = (({"Authorization": f"Bearer {A}"}, "a"), ({"authorization": f"bearer  {B} "}, "b"), ({"X-Api-Key": OLD}, "a"))
+        for count, (headers, identity) in enumerate(ways, 1):
             self.assertEqual(post(gateway, "/v1/chat/completions", body_of("x"), headers=headers).status, 200)
-        self.assertEqual([e["identity"] for e in gateway.wait_events("request", 3)], ["a", "b", "a"])
+            self.assertEqual(gateway.wait_events("request", count)[-1]["identity"], identity)
         self.assertNotIn(A, str([r.fields for r in upstream.requests]), "the gateway's key never goes up")
         self.assertNotIn(A, gateway.log())
 

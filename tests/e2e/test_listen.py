@@ -65,11 +65,9 @@ class Listen(E2E):
             self.assertEqual(self.chat(self.tcp(address)).status, 200, address)
         self.assertEqual(self.chat(UnixConnection(path)).status, 200)
         self.assertEqual(self.chat(UnixConnection("\0" + name)).status, 200)
-        clients = [event["client"] for event in gateway.wait_events("request", len(gateway.addresses))]
-        self.assertEqual(clients[-2:], ["unix", "unix"])
-        self.assertTrue(clients[0].startswith("127.0.0.1:"), clients)
-        if six:
-            self.assertTrue(clients[1].startswith("[::1]:"), clients)
+        # One is answered by another loop than the next, whose line may be the first.
+        clients = [event["client"].rsplit(":", 1)[0] for event in gateway.wait_events("request", len(gateway.addresses))]
+        self.assertEqual(sorted(clients), ["127.0.0.1", *(["[::1]"] if six else []), "unix", "unix"])
 
     @unittest.skipUnless(has_ipv6(), "this machine has no IPv6")
     def test_all_of_ipv4_and_all_of_ipv6_stand_beside_each_other_at_one_port(self):

@@ -215,9 +215,9 @@ class SessionList(E2E):
         self.assertEqual(left["id"], "third")
         self.assertEqual(self.delete(gateway, left["container_id"], A).status, 200)
         self.assertEqual(self.listed(gateway, A), [])
-        gateway.journal.wait("destroy", 3)
+        deleted = gateway.wait_events("container_deleted", 3)
         self.assert_unknown(self.delete(gateway, "one", A))
-        self.assertEqual([e["reason"] for e in gateway.events("container_deleted")], ["ended"] * 3)
+        self.assertEqual([e["reason"] for e in deleted], ["ended"] * 3)
 
     def test_ids_that_no_path_can_name_are_ended_by_their_containers(self):
         ids = ["slash/ed", "back\\slash", "tab\t", "\x7f", ".", ".."]
