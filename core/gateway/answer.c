@@ -27,7 +27,7 @@ int answer_json(struct request *r, int status, struct str body, struct sg_error 
     struct http_answer_field fields[ANSWER_FIELDS_MAX];
     size_t count = answer_fields(r, fields);
     fields[count++] = (struct http_answer_field){STR("content-type"), STR("application/json")};
-    limits_leave(r);
+    request_settle(r);
     return http_answer(r->exchange, status, fields, count, body, err);
 }
 
@@ -95,7 +95,7 @@ void answer_failure(struct request *r, const struct sg_error *failure)
         fields[count++] = (struct http_answer_field){STR("retry-after"), r->retry_after};
     }
     fiber_set_deadline(fiber_self(), DEADLINE_NONE); /* it may be what ended the request */
-    limits_leave(r);
+    request_settle(r);
     (void)http_answer(r->exchange, status, fields, count, buf_str(&body),
                       &err); /* the client may have gone */
 }

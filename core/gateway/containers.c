@@ -64,11 +64,16 @@ static void lease_begun(struct request *r)
     }
 }
 
+bool container_was_used(const struct request *r)
+{
+    return r->lease != NULL ? !lease_is_unused(r->lease) : r->has_used_container;
+}
+
 void container_leave(struct request *r)
 {
     if (r->lease != NULL) {
         r->container_us = clock_us() - r->leased_us;
-        r->has_used_container = !lease_is_unused(r->lease);
+        r->has_used_container = container_was_used(r);
         lease_release(TAKE(r->lease));
     }
 }

@@ -324,7 +324,7 @@ static int answer_finish(struct request *r, struct turns *turns, bool has_text,
     if (!turns->surface->wants_stream(r->talk)) {
         return answer_json(r, 200, buf_str(&turns->out), err);
     }
-    limits_leave(r);
+    request_settle(r);
     rc = write_out(r, turns, err);
     return rc == 0 ? http_answer_end(r->exchange, err) : rc;
 }
@@ -395,7 +395,8 @@ static void loop_fail(struct request *r, struct turns *turns, struct sg_error *e
         } /* else it holds what the surface has told before the failure */
         renamed_failed(r, err);
         turns->surface->fail(r->talk, err, &turns->out);
-        limits_leave(r);
+        r->failure = *err;
+        request_settle(r);
         if (http_answer_write(r->exchange, buf_str(&turns->out), &ignored) == 0) {
             (void)http_answer_end(r->exchange, &ignored); /* the client may have gone */
         }

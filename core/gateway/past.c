@@ -107,15 +107,22 @@ bool past_told_in_vain(const struct request *r)
     return past_find(r) == KNOWN_IN_VAIN;
 }
 
-void past_leave(const struct request *r)
+/* What is to be remembered of the session; empty: what is known already. */
+static struct str past_of(const struct request *r)
 {
-    if (r->session_id.len == 0) {
-        return;
-    }
     if (r->has_told_loss) {
-        past_keep(r, r->failure.code != 0 ? in_vain : perhaps);
-    } else if (r->has_used_container && past_find(r) < KNOWN_PERHAPS) {
-        past_keep(r, perhaps);
+        return r->failure.code != 0 ? in_vain : perhaps;
+    }
+    return container_was_used(r) && past_find(r) < KNOWN_PERHAPS ? perhaps : (struct str){0};
+}
+
+void past_leave(struct request *r)
+{
+    struct str past = r->session_id.len > 0 ? past_of(r) : (struct str){0};
+    /* Once: the session's next request may have written more meanwhile. */
+    if (past.len > 0 && past.data != r->past_left.data) {
+        r->past_left = past;
+        past_keep(r, past);
     }
 }
 

@@ -143,7 +143,7 @@ struct beside { /* what is read of an answer on its way */
 static void relay_settle(struct request *r, struct beside *beside)
 {
     relayed_ids_end(&beside->ids);
-    limits_leave(r);
+    request_settle(r);
 }
 
 /* Where the length is told, nothing follows the last byte. Who takes it slowly keeps the place for the most of it. */
@@ -288,7 +288,7 @@ int relay_serve(struct request *r, struct sg_error *err)
         rc = relay_head(r, &call, err);
     }
     if (rc == 0 && held.len > 0) {
-        limits_leave(r); /* it is all of the answer: as in relay_settle() */
+        request_settle(r); /* it is all of the answer: as in relay_settle() */
         rc = http_answer_write(r->exchange, buf_str(&held), err);
     }
     if (rc == 0) {

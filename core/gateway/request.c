@@ -260,13 +260,19 @@ static void request_log(struct request *r, int64_t us)
     log_end(&line);
 }
 
+void request_settle(struct request *r)
+{
+    past_leave(r);
+    hooks_done(r);
+    limits_leave(r);
+}
+
 /* Gives back what the request took. Nothing here waits. */
 static void request_end(struct request *r)
 {
     CHECK_MAGIC(r, REQUEST_MAGIC);
+    request_settle(r);
     container_leave(r);
-    past_leave(r);
-    hooks_done(r);
     int64_t us = clock_us() - r->began_us;
     request_count(r, us); /* who has read its line finds it counted */
     request_log(r, us);
@@ -275,7 +281,6 @@ static void request_end(struct request *r)
         r->route.surface->free(r->talk);
     }
     memory_end(r);
-    limits_leave(r);
     account_close(&r->account);
     settings_unref(r->settings);
     for (size_t i = 0; i < COUNT_OF(r->body_storage); i++) {

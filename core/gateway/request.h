@@ -134,6 +134,7 @@ struct request {
     unsigned tries;                     /* of the upstream's call that is being made */
     unsigned code_runs;                 /* runs of code that were begun */
     bool has_used_container;            /* something ran in it, by this request or before */
+    struct str past_left;               /* what past_leave() has written down */
     int64_t leased_us, container_us;    /* since when it has its container; how long it had it */
     struct surface_usage relayed_usage; /* of an answer that was relayed */
     unsigned runs;      /* that were begun: of code, searches, what a tool does by itself */
@@ -231,8 +232,7 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
-/* It is in progress no more: neither its place nor what a transfer may hold is taken. Before the last bytes of its answer go
- * out, for who has them may ask again at once. May be called again. */
+/* It is in progress no more: neither its place nor what a transfer may hold is taken. May be called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
@@ -294,6 +294,9 @@ void tool_refuse(struct request *, size_t index, struct buf *out);
 
 /* A wait was cancelled although the client is there: the server ends, and the failure says so. */
 void request_name_shutdown(struct request *, struct sg_error *err);
+/* Its end, as far as other requests notice: before the last bytes of the answer go out, for who has them may ask again at once.
+ * `failure` is set where it failed. Called again when all is over, which may have been otherwise than it seemed. */
+void request_settle(struct request *);
 
 /* alive.c: a comment to a streaming client, if it has heard nothing for long enough. */
 int alive_comment(struct request *, struct sg_error *err);
@@ -321,6 +324,8 @@ bool container_resume(struct request *, struct str id);
 /* The answer ends with calls for the client: the container waits for the request that brings their results. On chat a
  * record of the answer does that (records.c). */
 void container_await_client(struct request *);
+/* Has something run in its container, by this request or before? */
+bool container_was_used(const struct request *);
 /* Gives the container back, if it has one. */
 void container_leave(struct request *);
 
@@ -332,8 +337,8 @@ void past_note(const struct request *);
 bool past_may_have_run(const struct request *);
 /* Was a loss told with a request that failed? */
 bool past_told_in_vain(const struct request *);
-/* Before the lease goes: something has run. */
-void past_leave(const struct request *);
+/* Something has run, or a loss was told; before the lease goes. May be called again: the last call says what is true. */
+void past_leave(struct request *);
 
 /* relay.c and loop.c: the two ways on. The first passes on what the route says: the body as it stands, or as it comes. */
 int relay_serve(struct request *, struct sg_error *err);

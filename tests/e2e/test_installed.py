@@ -148,6 +148,8 @@ class Hook(Installed):
             self.assertEqual(chat(gateway, text="x", tools=(), key=B).text, "fine")
         gateway.wait_event("request", lambda event: event["status"] == "499")
         poll(lambda: chat(gateway, text="x", tools=(), key=A).status == 200, "the place of the one that left")
+        for _ in range(100):  # one after another, each by a connection of its own: never two at a time
+            self.assertEqual(chat(gateway, text="x", tools=(), key=A).status, 200)
         self.assertEqual(chat(gateway, text="x", tools=(), model="no", key=A).status, 403)
         self.assertEqual(chat(gateway, text="x", tools=(), key=A).status, 200, "refusals hold no place")
 

@@ -203,7 +203,8 @@ struct sg_interceptor_ops {
     /* Looks at a request before anything is sent. May emit DATA (the whole new JSON) or fail (refuse it). */
     int (*request)(void *self, struct sg_call *, const char *json, size_t len, void **ret_state,
                    struct sg_error *);
-    /* Once for each request() that returned 0, however the request ended. Must not wait. */
+    /* Once for each request() that returned 0, however the request ended; before the last bytes of its answer go out.
+     * Must not wait. */
     void (*done)(void *self, void *state);
 };
 
