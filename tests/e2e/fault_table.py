@@ -37,6 +37,8 @@ EVENT_TOO_LARGE = Failure(502, "The upstream sent an event of more than 8 MiB")
 STREAM_TOO_LARGE = Failure(502, "The upstream's stream is larger than 256 MiB")
 FELL_OVER = Failure(503, "the model fell over")
 TOO_LONG = Failure(504, "The request took too long.")
+# A stream without end, of a request that has a second: whichever comes first.
+ENDLESS = Failure(504, re.compile(r"^(The request took too long\.|The upstream's answer is larger than 32 MiB)$"))
 OPERATORS_KEY = Failure(502, "The model server refused the gateway's own credentials.")
 
 UPSTREAM = {
@@ -119,7 +121,7 @@ CONNECT = [
 # The faults of the mock model, which is a plugin: fault → outcome (plain, stream)
 MOCK = {
     "refuse": BROKEN, "hang": SILENT, "stall": SILENT, "cut": (NONSENSE, UNFINISHED), "reset": BROKEN,
-    "garbage": NONSENSE, "flood": (TOO_LARGE, TOO_LONG), "error_event": (
+    "garbage": NONSENSE, "flood": (TOO_LARGE, ENDLESS), "error_event": (
         Failure(500, "mock upstream: the model failed"), Failure(502, "mock upstream: the model failed")),
     "400": Failure(400, "refused so"), "429": Failure(429, "refused so", "rate_limit_exceeded"),
     "503": Failure(503, "refused so"),

@@ -1,7 +1,7 @@
 """Everything that can fail at an upstream, at every place of its answer, in every form in which a client may ask: the
 right answer, nothing left behind, and the next request works. The table is in fault_table.py, its faults in faulty.py."""
 from fault_bench import SHORT_HEADER, Bench, Row, check_failed, check_good
-from fault_table import CONNECT, CUT, GOOD, MADE, MOCK, OTHERS, OTHERS_RELAYED, PASSED, RELAYED, TOO_LONG, UPSTREAM
+from fault_table import CONNECT, CUT, ENDLESS, GOOD, MADE, MOCK, OTHERS, OTHERS_RELAYED, PASSED, RELAYED, UPSTREAM
 from harness import main
 
 SAID = "Look.\n\nDone: 42"  # all that a client may be told, of which a failure leaves a part
@@ -103,7 +103,7 @@ def of_connect():
 
 def of_mock(fault, mode, turn, outcome):
     def visit(lane):
-        short = SHORT_HEADER if outcome is TOO_LONG else None
+        short = SHORT_HEADER if outcome is ENDLESS else None
         model = "hasty-mock" if fault in ("hang", "stall") else "mock"
         reply = lane.ask(mode, model, short, f"MOCK {fault} {turn}")
         check_failed(lane.case, reply, outcome.status, outcome.message, turn == 2, code=outcome.code)
