@@ -126,6 +126,7 @@ static int turn_call(struct request *r, struct turns *turns, struct upstream_cal
     if (rc == 0) {
         turns->surface->turn_begin(r->talk, call->is_stream);
         rc = turn_read(r, turns, &reading, ret, err);
+        rc = rc == 0 ? 0 : upstream_turn_failed(call, err);
     }
     if (rc != 0) { /* the surface forgets it */
         account_give(&r->account, reading.held);

@@ -88,6 +88,8 @@ int upstream_call_failed(struct upstream_call *, struct sg_error *err);
 
 /* The answer shows the operator's key: the client is told 502 in general terms. */
 int upstream_credentials_shown(struct upstream_call *, struct sg_error *err);
+/* An answer with 2xx ended in this failure, which may be told in the upstream's words: not if they show that key. */
+int upstream_turn_failed(struct upstream_call *, struct sg_error *err);
 
 /* upstream_fields.c: what goes up beside the body; in the request's arena. */
 const struct fetch_field *upstream_fields(struct request *, bool intercepted, size_t *ret_count);

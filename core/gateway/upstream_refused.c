@@ -69,11 +69,11 @@ static int credentials_refused(struct sg_error *err)
                      "The model server refused the gateway's own credentials.");
 }
 
-int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
+/* Words that show the operator's key are not told; the status is, where it is one of a failure. */
+static int words_keep_back(struct upstream_call *call, int status, struct sg_error *err)
 {
-    int status = call->status;
     snprintf(call->request->cause, sizeof call->request->cause,
-             "the upstream answered %d and showed its credentials", status);
+             "the upstream answered %d and showed its credentials", call->status);
     keep_retry_after(call);
     if (status == 401 || status == 403 || status < 400 || status > 599) {
         return credentials_refused(err);
@@ -84,6 +84,18 @@ int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
               status);
     err->status = status;
     return err->code;
+}
+
+int upstream_credentials_shown(struct upstream_call *call, struct sg_error *err)
+{
+    return words_keep_back(call, call->status, err);
+}
+
+int upstream_turn_failed(struct upstream_call *call, struct sg_error *err)
+{
+    return upstream_secret_in(call->request->upstream, str_of(err->message))
+               ? words_keep_back(call, err->status, err)
+               : err->code;
 }
 
 int upstream_call_failed(struct upstream_call *call, struct sg_error *err)

@@ -255,6 +255,28 @@ class Relay(E2E):
         reply = post(gateway, "/v1/chat/completions", ODD)
         self.assertEqual((reply.status, reply.error["message"]), (502, "The model server's refusal is too long."))
 
+    def test_an_error_amid_an_answer_that_shows_the_operators_key_is_told_in_other_words(self):
+        refused = "The model server refused the gateway's own credentials."
+        kept_back = "The model server answered with status 429; its words held the gateway's own credentials and are kept back."
+        def error(**more):
+            return {"error": {"message": "sk-operator-key is over its quota", **more}}
+        begun = chunk({"role": "assistant", "content": "Text."})
+        for path, extra in (("/v1/chat/completions", {}), ("/v1/messages", {"max_tokens": 9})):  # as it is, and translated
+            for stream, turn, message in (
+                    (False, Status(200, error()), refused), (False, Status(200, error(code=429)), kept_back),
+                    (True, Stream(events(error())), refused), (True, Stream(events(begun, error())), refused),
+                    (True, Stream(None, [events(begun, end=False), events(error(code=429))]), kept_back)):
+                upstream = self.upstream(turn, turn)
+                gateway = self.serve(upstream, upstream_options={"api_key": "sk-operator-key", "surfaces": ["chat"]})
+                tools = [TOOL] if "chat" in path else [{"type": "code_execution_20250522", "name": "code_execution"}]
+                reply = post(gateway, path, body_of("x", tools=tools, stream=stream, **extra))
+                told = reply.body.decode()
+                if not stream:
+                    self.assertEqual(reply.status, 502 if message is refused else 429)
+                self.assertIn(message, told)
+                self.assertNotIn("sk-operator", told)
+                self.assertNotIn("sk-operator", gateway.log())
+
     def test_redirects_are_not_passed_on(self):
         for status in (301, 302, 307, 999):
             _, _, reply = self.ask(Status(status, b"", [("Location", "http://inner.example:9000/")]))
