@@ -194,6 +194,11 @@ static const struct decision always[] = {
     CALL(landlock_restrict_self, FAIL(ENOSYS)),
     CALL(setxattr, FAIL(EOPNOTSUPP)),
     CALL(sync, FAIL(0)),
+    CALL(syncfs, FAIL(0)),
+    CALL(fsync, FAIL(0)), /* files of the host too */
+    CALL(fdatasync, FAIL(0)),
+    CALL(sync_file_range, FAIL(0)),
+    CALL(fadvise64, FAIL(0)),
     CALL(clone3, FAIL(ENOSYS)),
     {"a call that is not yet invented", 9999, {0}, FAIL(ENOSYS)},
     {"the highest number", 0x3fffffff, {0}, FAIL(ENOSYS)},

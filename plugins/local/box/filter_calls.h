@@ -34,13 +34,9 @@ static const int calls_allowed[] = {
     SYS_faccessat,
     SYS_faccessat2,
     SYS_flock,
-    SYS_fsync,
-    SYS_fdatasync,
-    SYS_sync_file_range,
     SYS_truncate,
     SYS_ftruncate,
     SYS_fallocate,
-    SYS_fadvise64,
     SYS_readahead,
     SYS_getdents64,
     SYS_getcwd,
@@ -290,8 +286,11 @@ static const int calls_epoll[] = {
  * a file system has none. */
 static const int calls_attributes[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr};
 
-/* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. */
-static const int calls_without_effect[] = {SYS_sync, SYS_syncfs};
+/* Nothing of the box reaches a disk, and the host's are not its business: they do nothing, and well. Of a file below /usr each
+ * would flush the disk's cache, or drop the file from memory, for all who read it. */
+static const int calls_without_effect[] = {
+    SYS_sync, SYS_syncfs, SYS_fsync, SYS_fdatasync, SYS_sync_file_range, SYS_fadvise64,
+};
 
 /* Of a process that the first argument names: any but pid 1, which must not be slowed down, as it watches over the rest. */
 static const int calls_on_a_process[] = {
