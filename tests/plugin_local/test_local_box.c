@@ -230,6 +230,9 @@ static void traceback_body(void)
     exec("raise ValueError('v' * 1000000)");
     EXPECT_PART(o.exception.data, "characters left out");
     CU_ASSERT_TRUE(o.exception.len < 40000);
+    exec("raise type('N' * 10000000, (Exception,), {})('v')");
+    EXPECT_PART(o.exception.data, "{\"name\":\"NNN");
+    CU_ASSERT_TRUE(o.exception.len < 40000);
     EXPECT_RUN("x", "[result]{\"text/plain\":\"1\"}");
 }
 
@@ -363,6 +366,8 @@ static void concurrency_body(void)
 {
     EXPECT_RUN("import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\n"
                "y = await f()\nawait asyncio.gather(f(), f())",
+               "[result]{\"text/plain\":\"[5, 5]\"}");
+    EXPECT_RUN("tasks = [asyncio.create_task(f()) for _ in range(2)]\nawait asyncio.gather(*tasks)",
                "[result]{\"text/plain\":\"[5, 5]\"}");
     EXPECT_RUN("asyncio.run(f()) + y", "[result]{\"text/plain\":\"10\"}");
     EXPECT_RUN("import threading\nt = threading.Thread(target=lambda: print('thread'))\n"

@@ -5,6 +5,7 @@
 #include "loop/loop.h"
 
 #include <signal.h>
+#include <time.h>
 
 /* ---- the interpreter ends ---- */
 
@@ -256,6 +257,24 @@ static void edge_body(void)
     CU_ASSERT_TRUE(stopped > 0);
 }
 
+/* The alarm that code sets for itself, and does not come to take back, is nobody's once the cell has ended. */
+static void late_alarm_body(void)
+{
+    exec("import signal, time\nkept = 5\ndef late(*_): raise TimeoutError('too long')\n"
+         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.1)\n1 / 0");
+    EXPECT_PART(o.exception.data, "{\"name\":\"ZeroDivisionError\"");
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+    exec("signal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(5)");
+    EXPECT_PART(o.exception.data, "{\"name\":\"TimeoutError\",\"value\":\"too long\"");
+    EXPECT_RUN("kept", "[result]{\"text/plain\":\"5\"}");
+}
+
+static void an_alarm_of_the_codes_own_does_not_end_the_interpreter_between_cells(void)
+{
+    with_calm_box(late_alarm_body);
+}
+
 static void an_interrupt_belongs_to_its_run_or_to_none(void)
 {
     with_calm_box(edge_body);
@@ -425,6 +444,7 @@ static const struct test tests[] = {
     TEST(a_flood_of_output_is_dropped_and_stopped),
     TEST(interrupting_ends_the_run_and_keeps_the_box_if_it_can),
     TEST(an_interrupt_belongs_to_its_run_or_to_none),
+    TEST(an_alarm_of_the_codes_own_does_not_end_the_interpreter_between_cells),
     TEST(an_interrupt_that_comes_before_its_run_has_begun_is_not_lost),
     TEST(destroying_ends_a_run_at_once),
     TEST(what_a_left_run_started_is_stopped_before_the_next),

@@ -27,6 +27,7 @@ REQUESTS = (b"R", b"B", b"J")  # code, a command, JavaScript
 NO_SHELL, NO_NODE = range(2)  # as in frames.h
 TEXT_MAX = 1 << 20  # of one repr or other representation
 TRACEBACK_MAX = 20000
+ERROR_NAME_MAX = 256  # bytes: the gateway takes no more
 FIONREAD = 0x541B
 COROUTINE = 0x80  # in co_flags of a cell with a top-level await
 ONLY_AST = 0x400
@@ -283,6 +284,13 @@ def is_cell(name):
     return name.startswith("<cell-")
 
 
+def is_own(error):
+    traceback = error.__traceback__
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback.tb_frame.f_code.co_filename == is_own.__code__.co_filename
+
+
 def trim(traceback):
     """The frames from the first of a cell to the last before the driver's own (its signal handler, its streams)."""
     while traceback is not None and not is_cell(traceback.tb_frame.f_code.co_filename):
@@ -318,6 +326,7 @@ def cut_middle(text, limit):
 
 def describe(error):
     """Name, value and traceback of an error; whatever its own methods do."""
+    name = as_bytes(_type(error).__name__)[:ERROR_NAME_MAX].decode("utf-8", "ignore")
     try:
         value = _str(error)
     except BaseException:
@@ -329,8 +338,8 @@ def describe(error):
         lines = traceback.format_exception(_type(error), error, error.__traceback__)
         text = "".join(lines)
     except BaseException:
-        text = f"{_type(error).__name__}: {cut_middle(value, 1000)}\n"
-    return _type(error).__name__, cut_middle(value, 4000), cut_middle(text, TRACEBACK_MAX)
+        text = f"{name}: {cut_middle(value, 1000)}\n"
+    return name, cut_middle(value, 4000), cut_middle(text, TRACEBACK_MAX)
 
 
 class Lines:
@@ -410,24 +419,32 @@ class Driver:
                     pass
             raise
 
-    def run_code(self, tree, name, mode):
-        code = self.with_reserve(_compile, tree, name, mode, TOP_LEVEL_AWAIT, True)
-        value = _eval(code, self.names)
-        return self.run_await(value) if code.co_flags & COROUTINE else value
+    async def run_in_loop(self, codes):
+        for code in codes:
+            value = _eval(code, self.names)
+            if code.co_flags & COROUTINE:
+                value = await value
+        return value
+
+    def run_codes(self, codes):
+        """The value of the last. Where one awaits, all have a running loop: tasks are made before they are awaited."""
+        for code in codes:
+            if code.co_flags & COROUTINE:
+                return self.run_await(self.run_in_loop(codes))
+        return [_eval(code, self.names) for code in codes][-1]
 
     def run_cell(self, code, name):
         flags = ONLY_AST | TOP_LEVEL_AWAIT
         tree = self.with_reserve(_compile, code, name, "exec", flags, True)
-        last = None
+        parts = [(tree, "exec")]
         if tree.body and _isinstance(tree.body[-1], self.ast.Expr):
-            last = self.ast.Expression(tree.body.pop().value)
-        if tree.body:
-            self.run_code(tree, name, "exec")
-        if last is not None:
-            value = self.run_code(last, name, "eval")
-            if value is not None and not code.rstrip().endswith(";"):
-                self.names["_"] = value
-                self.shows.send(self.shows.forms(value), True)
+            parts.append((self.ast.Expression(tree.body.pop().value), "eval"))
+        value = self.run_codes(
+            [self.with_reserve(_compile, part, name, mode, TOP_LEVEL_AWAIT, True) for part, mode in parts]
+        )
+        if _len(parts) > 1 and value is not None and not code.rstrip().endswith(";"):
+            self.names["_"] = value
+            self.shows.send(self.shows.forms(value), True)
         self.shows.figures()
 
     def send_error(self, error):
@@ -485,7 +502,7 @@ class Driver:
                 failed = b"\1"
                 self.send_error(error)
             self.finish(failed)
-        except (KeyboardInterrupt, MemoryError):  # after the last line of the cell
+        except BaseException:  # after the last line of the cell; also what a handler of the user's raises
             self.finish(b"\1")
 
     def finish(self, failed):
@@ -559,10 +576,12 @@ class Driver:
         while True:
             try:
                 request = self.next_request()
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, MemoryError):  # the run's time will end it
                 continue
-            except MemoryError:  # the run's time will end it
-                continue
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                continue  # it is of a handler of the user's, whose cell has ended
             if request is None:
                 _exit(0)
             kind, nonce, text = request
