@@ -159,8 +159,6 @@ void limits_leave(struct request *r)
         }
     }
     r->levels_count = 0;
-    account_give(&r->account, r->transit_bytes);
-    r->transit_bytes = 0;
 }
 
 /* ---- runs ---- */

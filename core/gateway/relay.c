@@ -13,8 +13,7 @@
 enum {
     FIELDS_DOWN_MAX = LIMIT_HEADER_COUNT + ANSWER_FIELDS_MAX,
     REFUSAL_BYTES_MAX = 1024 * 1024, /* of an error that is looked at before it is passed on */
-    SETTLED_BYTES_MAX =
-        16 * 1024 /* of an answer that a client may leave unread without a place in flight */
+    SETTLED_BYTES_MAX = 16 * 1024    /* of an answer that go out when its place is free */
 };
 
 static bool begins_with(struct str name, struct str start)

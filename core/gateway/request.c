@@ -265,6 +265,8 @@ void request_settle(struct request *r)
     past_leave(r);
     hooks_done(r);
     limits_leave(r);
+    account_give(&r->account, r->transit_bytes);
+    r->transit_bytes = 0;
 }
 
 /* Gives back what the request took. Nothing here waits. */

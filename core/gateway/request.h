@@ -232,7 +232,7 @@ int limits_enter(struct request *, struct sg_error *err);
 bool limits_take_run(struct request *);
 /* 429 where not even one may be run now. */
 int limits_check_runs(struct request *, struct sg_error *err);
-/* It is in progress no more: neither its place nor what a transfer may hold is taken. May be called again. */
+/* It is in progress no more. May be called again. */
 void limits_leave(struct request *);
 /* What the answer's head tells of them, in the client's API; how many fields, three at most. */
 struct http_answer_field;
