@@ -84,6 +84,28 @@ static void drop_stale(const struct exchange *exchange)
     exchange_drop_pipes(exchange);
 }
 
+/* The interpreter's end of its socket is closed: how it ended is about to be told by pid 1. */
+static int fail_closed(const struct exchange *exchange, struct sg_error *err)
+{
+    struct box *box = exchange->box;
+    int64_t until = local_now_ms() + GRACE_MS;
+    box_read_status(box);
+    while (box->end == END_NONE && local_now_ms() < until) {
+        unsigned ready = 0;
+        int result = box_wait(exchange->call, box, until - local_now_ms(), &ready, err);
+        if (result != 0) {
+            return result;
+        }
+        drop_stale(exchange);
+        box_read_status(box);
+    }
+    char text[256];
+    box_kill(box);
+    return sg->fail(err, SG_E_GONE_BEFORE, "%s",
+                    box->end == END_NONE ? "the interpreter closed its connection and was killed"
+                                         : box_end_text(exchange->local, box, text, sizeof text));
+}
+
 int exchange_settle(const struct exchange *exchange, struct sg_error *err)
 {
     struct box *box = exchange->box;
@@ -105,13 +127,7 @@ int exchange_settle(const struct exchange *exchange, struct sg_error *err)
         drop_stale(exchange);
         box_read_status(box);
     }
-    if (box->end != END_NONE || box->control < 0) {
-        char text[256];
-        box_kill(box);
-        return sg->fail(err, SG_E_GONE_BEFORE, "%s",
-                        box_end_text(exchange->local, box, text, sizeof text));
-    }
-    return 0;
+    return box->end != END_NONE || box->control < 0 ? fail_closed(exchange, err) : 0;
 }
 
 /* ---- the beginning ---- */
@@ -138,6 +154,9 @@ static int send_packet(const struct exchange *exchange, uint8_t head[FRAME_HEAD_
     for (;;) {
         if (sendmsg(exchange->box->control, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) {
             return 0;
+        }
+        if (errno == EPIPE || errno == ECONNRESET) {
+            return fail_closed(exchange, err);
         }
         int64_t left_ms = exchange->deadline - local_now_ms();
         if (errno != EAGAIN || left_ms <= 0) {

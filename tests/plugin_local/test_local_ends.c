@@ -415,6 +415,17 @@ static void one_box_too_many_is_refused_until_another_ends(void)
 
 /* ---- a busy machine ---- */
 
+/* Pid 1 goes on only after that time. */
+static void await_late_word(struct background *run, pid_t first, int64_t late_us)
+{
+    int64_t until_us = clock_us() + late_us;
+    while (!host_has_ended(run) && clock_us() < until_us) {
+        CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
+    }
+    CU_ASSERT_EQUAL(kill(first, SIGCONT), 0);
+    host_finish(run);
+}
+
 static void unheard_body(void)
 {
     pid_t first = 0;
@@ -422,19 +433,71 @@ static void unheard_body(void)
     CU_ASSERT_TRUE_FATAL(host_await_boxes(1, &first));
     CU_ASSERT_EQUAL(kill(first, SIGSTOP), 0);
     struct background *run = host_exec_background(box, "import os; os.abort()", 20000, &o);
-    int64_t until_us = clock_us() + 1500000; /* more than what code has to react to an interrupt */
-    while (!host_has_ended(run) && clock_us() < until_us) {
-        CU_ASSERT_EQUAL_FATAL(fiber_sleep(1), 0);
-    }
-    CU_ASSERT_EQUAL(kill(first, SIGCONT), 0);
-    host_finish(run);
+    await_late_word(run, first, 1500000); /* more than what code has to react to an interrupt */
     CU_ASSERT_EQUAL(o.code, SG_E_GONE);
     EXPECT_PART(o.error.message, "crashed with SIGABRT");
+}
+
+/* Kills a process's only child, which stays a zombie as long as its parent is stopped. */
+static void kill_only_child(pid_t parent)
+{
+    char path[64], state = '?';
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    FILE *file = fopen(path, "re");
+    CU_ASSERT_TRUE_FATAL(file != NULL && fscanf(file, "%d", &child) == 1 && child > 1);
+    fclose(file);
+    CU_ASSERT_EQUAL(kill((pid_t)child, SIGKILL), 0);
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    while (state != 'Z') {
+        file = fopen(path, "re");
+        CU_ASSERT_TRUE_FATAL(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+        fclose(file);
+    }
+}
+
+static void unheard_before_body(void)
+{
+    pid_t first = 0;
+    exec("1");
+    CU_ASSERT_TRUE_FATAL(host_await_boxes(1, &first));
+    CU_ASSERT_EQUAL(kill(first, SIGSTOP), 0);
+    kill_only_child(first);
+    await_late_word(host_exec_background(box, "1", 20000, &o), first,
+                    300000); /* less than the word is waited for */
+    expect_end(SG_E_GONE_BEFORE, "local (box): the interpreter crashed with SIGKILL");
+    expect_gone();
+    box_again();
 }
 
 static void how_a_box_ended_is_known_even_if_its_word_comes_late(void)
 {
     with_box(unheard_body);
+    with_box(unheard_before_body);
+}
+
+static void closed_body(void)
+{
+    exec("import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nos.closerange(3, 256)\n"
+         "while True: pass");
+    expect_end(SG_E_GONE, "local (box): the interpreter closed its connection and was killed; "
+                          "variables and files are gone");
+    box_again();
+    host_exec_abandon(box,
+                      "import os, signal\ndef deaf(*a):\n    os.closerange(3, 256)\n"
+                      "    while True: pass\nsignal.signal(signal.SIGINT, deaf)\nprint('on')\n"
+                      "while True: pass",
+                      "on");
+    exec("1");
+    expect_end(SG_E_GONE_BEFORE,
+               "local (box): the interpreter closed its connection and was killed");
+    expect_gone();
+    box_again();
+}
+
+static void an_interpreter_without_its_connection_is_killed(void)
+{
+    with_box(closed_body);
 }
 
 static const struct test tests[] = {
@@ -454,6 +517,7 @@ static const struct test tests[] = {
     TEST(a_fork_bomb_stays_in_its_box),
     TEST(one_box_too_many_is_refused_until_another_ends),
     TEST(how_a_box_ended_is_known_even_if_its_word_comes_late),
+    TEST(an_interpreter_without_its_connection_is_killed),
 };
 
 int main(int argc, char **argv)
