@@ -245,6 +245,8 @@ class Restless:
     def __init__(self, case, talk, busy):
         """`busy`: how many of its front end's conversations are in a step at a time; the users of the others are reading."""
         self.case, self.talk, self.busy, self.losses = case, talk, busy, 0
+        # The answer that called the function may have told of a loss: who asked all over again would not hear of it.
+        talk.insist = self.stubborn
         numbers = re.escape(talk.words["x"]), re.escape(talk.words["x1"])
         self.own = re.compile(rf"\b({'|'.join(numbers)})\b")
 

@@ -95,10 +95,10 @@ class Limits(Rules):
         self.assertEqual(results_of(upstream.requests[4].json), ["1"] * 4)
 
     def test_7_from_four_fifths_of_the_time_on_no_tool_is_started(self):
-        rules = [{"when": "slow", "stdout": "done", "delay": "3300ms"}]
+        rules = [{"when": "slow", "stdout": "done", "delay": "8100ms"}]
         calls = [("a", "code_interpreter", {"code": "slow"}), ("b", "code_interpreter", {"code": "print(2)"})]
         gateway, upstream, reply = self.ask(answer(calls=calls), answer("in time"), rules=rules,
-                                            sections={"server": {"request_timeout": "4s"}})
+                                            sections={"server": {"request_timeout": "10s"}})
         self.assertEqual(results_of(upstream.requests[1].json), ["done", LIMIT])
         self.assertEqual(upstream.requests[1].json["tool_choice"], "none")
         self.assertEqual(reply.text, "in time")
