@@ -382,7 +382,7 @@ class Traces(E2E):
         upstream = self.upstream(code("print(1)"), streamed("done"))
         gateway = self.serve(upstream, gateway_options={"env": {"SG_TRACE": topics}})
         self.assertEqual(chat(gateway, "x", stream=True).stream_text, "done")
-        gateway.wait_event("request")
+        gateway.stop()  # and its container is deleted
         return gateway, [line for line in map(parse_log, gateway.log().splitlines()) if line.get("event") == "trace"]
 
     def test_each_step_of_the_chosen_topics_is_a_line(self):
