@@ -51,7 +51,8 @@ const struct sg_option auth_key_options[] = {
      .type = SG_STRINGS,
      SG_FIELD(struct auth_key_text, tools),
      .help = "Hosted tools that the key may use, such as code_interpreter or web_search, or "
-             "patterns with *; default all, [] none."},
+             "patterns with *; prompts that the upstream keeps, which may have tools, are called "
+             "prompt; default all, [] none."},
     COUNT_OPTION("requests_per_minute", limits.requests_per_minute, "1000000",
                  "Most requests to models a minute, of all keys of the name together; 0: no "
                  "limit."),

@@ -15,10 +15,10 @@ static const struct {
              {"web_search", NULL},
              {"web_fetch", NULL}};
 
-/* Hosted tools that a body can ask for beside its list. */
+/* Hosted tools that a body can ask for beside its list. What the upstream keeps as a prompt may have any. */
 static const struct {
     const char *member, *kind;
-} members[] = {{"web_search_options", "web_search"}, {"mcp_servers", "mcp"}};
+} members[] = {{"web_search_options", "web_search"}, {"mcp_servers", "mcp"}, {"prompt", "prompt"}};
 
 static bool list_allows(const char *const *patterns, struct str name)
 {
@@ -69,16 +69,25 @@ static int refuse(const char *where, struct str type, struct sg_error *err)
     return rc;
 }
 
+/* For a key without `tools` what is wrong is said where it is read. */
+static int not_judged(const struct request *r, const char *where, const char *wanted,
+                      struct sg_error *err)
+{
+    return r->key->tools == NULL
+               ? 0
+               : error_set_param(err, SG_E_INVALID, where, "%s must be %s.", where, wanted);
+}
+
 static int entry_permit(struct request *r, size_t index, struct json_value entry,
                         struct sg_error *err)
 {
     struct json_member *found = NULL;
     size_t count = 0;
     char where[48];
-    if (entry.type != JSON_OBJECT) {
-        return 0; /* what is wrong with it is said where it is read */
-    }
     (void)snprintf(where, sizeof where, "tools[%zu]", index); /* fits */
+    if (entry.type != JSON_OBJECT) {
+        return not_judged(r, where, "an object", err);
+    }
     int rc = json_members(entry, where, r->arena, &found, &count, err);
     if (rc != 0) {
         return rc; /* said twice, it could be one type here and another at the upstream */
@@ -97,7 +106,8 @@ static int members_permit(struct request *r, struct sg_error *err)
     for (size_t i = 0; i < COUNT_OF(members); i++) {
         const struct json_member *member =
             json_find(r->body.members, r->body.count, members[i].member);
-        if (member == NULL || member->value.type == JSON_NULL) {
+        if (member == NULL || member->value.type == JSON_NULL ||
+            member->value.type == JSON_STRING) { /* a prompt of the client's own words */
             continue;
         }
         struct str kind = str_of(members[i].kind);
@@ -116,12 +126,15 @@ int tools_permit(struct request *r, struct sg_error *err)
     if (r->key == NULL) {
         return 0;
     }
-    const struct json_member *tools =
-        json_find_type(r->body.members, r->body.count, "tools", JSON_ARRAY);
+    const struct json_member *tools = json_find(r->body.members, r->body.count, "tools");
     size_t count = 0;
-    struct json_value *entries =
-        tools == NULL ? NULL : json_elements(tools->value, r->arena, &count);
+    struct json_value *entries = NULL;
     int rc = 0;
+    if (tools != NULL && tools->value.type == JSON_ARRAY) {
+        entries = json_elements(tools->value, r->arena, &count);
+    } else if (tools != NULL && tools->value.type != JSON_NULL) {
+        rc = not_judged(r, "tools", "a list", err);
+    }
     for (size_t i = 0; i < count && rc == 0; i++) {
         rc = entry_permit(r, i, entries[i], err);
     }

@@ -243,12 +243,12 @@ static int relay_check(struct request *r, struct upstream_call *call, struct buf
     if (call->status < 200 || (call->status >= 300 && call->status < 400) || call->status > 599) {
         return upstream_call_failed(call, err);
     }
+    if (call->status == 401 && !r->upstream->passthrough) {
+        return upstream_call_failed(call, err); /* not of the client's key, which did not go up */
+    }
     bool has_secret = r->upstream->api_key != NULL || r->upstream->headers_count > 0;
     if ((!has_secret && !call->is_renamed) || call->status < 400) {
         return 0;
-    }
-    if (has_secret && call->status == 401 && !r->upstream->passthrough) {
-        return upstream_call_failed(call, err);
     }
     struct str piece;
     int rc;

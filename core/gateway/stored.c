@@ -1,5 +1,5 @@
 /* What a request may not name where several identities share the gateway: objects that an upstream keeps under the
- * operator's key, since another tenant may have made them. Those that the upstream gave to this identity may be named
+ * operator's key, since another tenant may have made them; nor may it make one that only its id leads to. Those that the upstream gave to this identity may be named
  * (relayed_ids.c). Members are looked at one by one, a second of the same name too: which of them counts is the
  * upstream's to decide. */
 #include "gateway/request.h"
@@ -10,8 +10,9 @@
 
 static int refuse(struct sg_error *err, const char *param, const char *advice)
 {
-    return error_set_param(err, SG_E_INVALID, param,
-                           "'%s' names nothing that this gateway gave you: %s.", param, advice);
+    return error_set_param(
+        err, SG_E_INVALID, param,
+        "'%s' names nothing that a model server gave you through this gateway: %s.", param, advice);
 }
 
 static bool value_is(struct json_value value, const char *text, struct arena *arena)
@@ -143,6 +144,12 @@ static int check_responses(struct request *r, const struct json_text *body, stru
 {
     const struct json_member *input = json_find(body->members, body->count, "input");
     const struct json_member *tools = json_find(body->members, body->count, "tools");
+    const struct json_member *background = json_find(body->members, body->count, "background");
+    if (background != NULL && background->value.type == JSON_TRUE) {
+        return error_set_param(err, SG_E_INVALID, "background",
+                               "background cannot be true on this gateway: what runs behind the "
+                               "answer could not be fetched.");
+    }
     int rc = check_members(r, body, err);
     if (rc == 0 && input != NULL && input->value.type == JSON_ARRAY) {
         rc = check_input(r, input->value, err);

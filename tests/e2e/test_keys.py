@@ -104,6 +104,28 @@ class Tools(Keyed):
         body = '{"model":"mock","messages":[],"tools":[{"t\\u0079pe":"web_search"}]}'
         self.assertEqual(post(gateway, "/v1/chat/completions", body, key=A).status, 403)
 
+    def test_what_is_no_list_of_objects_is_not_passed_on_unjudged(self):
+        gateway = self.one(forever=Status(200, b"{}"), tools=[], others=[("b", B, {})])
+        for tools, param, wanted in (({"type": "web_search"}, "tools", "a list"), ("web_search", "tools", "a list"),
+                                     ([[{"type": "web_search"}]], "tools[0]", "an object"), (["web_search"], "tools[0]", "an object")):
+            for path, said in (("/v1/chat/completions", {"messages": []}), ("/v1/responses", {"input": "x"})):
+                body = {"model": "mock", **said, "tools": tools}
+                refused = post(gateway, path, body, key=A)
+                self.assertEqual((refused.status, refused.error["param"], refused.error["message"]),
+                                 (400, param, f"{param} must be {wanted}."))
+        self.assertEqual(self.up.requests, [])
+        self.assertEqual(post(gateway, "/v1/chat/completions", {"model": "mock", "messages": [], "tools": None}, key=A).status, 200)
+
+    def test_a_prompt_that_the_upstream_keeps_may_have_any_tools(self):
+        gateway = self.one(forever=Status(200, b"{}"), tools=["code_interpreter"], others=[("b", B, {"tools": ["prompt"]}), ("c", FRONT, {})])
+        body = {"model": "mock", "input": "x", "prompt": {"id": "pmpt_1"}}
+        refused = post(gateway, "/v1/responses", body, key=A)
+        self.assertEqual((refused.status, refused.error["code"], refused.error["param"], refused.error["message"]),
+                         (403, "tool_not_allowed", "prompt", "This key may not use the tool 'prompt'."))
+        self.assertEqual(self.up.requests, [])
+        self.assertEqual([post(gateway, "/v1/responses", body, key=key).status for key in (B, FRONT)], [200, 200])
+        self.assertEqual(post(gateway, "/v1/completions", {"model": "mock", "prompt": "own words"}, key=A).status, 200)
+
     def test_a_tool_that_is_always_offered_is_not_offered_to_a_key_that_may_not_use_it(self):
         interceptors = [{"plugin": "code_interpreter", "sandbox": "box", "offer": "always"}]
         gateway = self.one(tools=[], others=[("b", B, {})], interceptors=interceptors)

@@ -230,6 +230,25 @@ class Relay(E2E):
                          (502, "The model server refused the gateway's own credentials."))
         self.assertNotIn("sk-oper", gateway.log())
 
+    def test_401_is_not_told_of_a_key_that_did_not_go_up(self):
+        for sections, key in (({}, None), ({"auth": {"mode": "keys", "keys": [{"name": "a", "key": "key-of-team-a"}]}}, "key-of-team-a")):
+            gateway = self.serve(self.upstream(Status(401, {"error": {"message": "You sent no API key"}})), **sections)
+            reply = post(gateway, "/v1/chat/completions", ODD, key=key)
+            self.assertEqual((reply.status, reply.error["message"]),
+                             (502, "The model server refused the gateway's own credentials."))
+
+    def test_what_could_not_be_fetched_is_not_begun_where_keys_share_the_gateway(self):
+        upstream = self.upstream(forever=Status(200, b"{}"))
+        gateway = self.serve(upstream, auth={"mode": "keys", "keys": [{"name": "a", "key": "key-of-team-a"}]})
+        asked = {"model": "mock", "input": "x"}
+        reply = post(gateway, "/v1/responses", {**asked, "background": True}, key="key-of-team-a")
+        self.assertEqual((reply.status, reply.error["param"], reply.error["message"]),
+                         (400, "background", "background cannot be true on this gateway: what runs behind the answer could not "
+                          "be fetched."))
+        self.assertEqual(upstream.requests, [])
+        self.assertEqual(post(gateway, "/v1/responses", {**asked, "background": False}, key="key-of-team-a").status, 200)
+        self.assertEqual(post(self.serve(upstream), "/v1/responses", {**asked, "background": True}).status, 200, "alone")
+
     def test_a_refusal_that_shows_the_operators_key_is_told_in_other_words(self):
         shown = Status(403, {"error": {"message": "no rights for sk-operator-key"}})
         for body in (ODD, body_of("x", tools=[TOOL])):  # relayed, and intercepted
@@ -340,7 +359,7 @@ class Relay(E2E):
         for name in ("previous_response_id", "conversation"):
             reply = post(gateway, "/v1/responses", {"model": "mock", "input": "x", name: "resp_1"}, key="key-of-team-a")
             self.assertEqual((reply.status, reply.error["param"], reply.error["message"]),
-                             (400, name, f"'{name}' names nothing that this gateway gave you: send the whole input."))
+                             (400, name, f"'{name}' names nothing that a model server gave you through this gateway: send the whole input."))
         self.assertEqual(upstream.requests, [])
         alone = self.serve(upstream)
         self.assertEqual(post(alone, "/v1/responses", {"model": "mock", "input": "x", "conversation": "c"}).status, 200)

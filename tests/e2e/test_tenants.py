@@ -359,7 +359,7 @@ class Stored(E2E):
         for path, members, field, advice in self.NAMED:
             raw = ('{"model":"mock",' + members + "}").encode()
             reply = post(gateway, path, raw, key=A)
-            self.assertEqual((reply.status, reply.error["message"]), (400, f"'{field}' names nothing that this gateway gave you: {advice}."), raw)
+            self.assertEqual((reply.status, reply.error["message"]), (400, f"'{field}' names nothing that a model server gave you through this gateway: {advice}."), raw)
             if "messages" not in path:
                 self.assertEqual(reply.error["param"], field)
             self.assertEqual(upstream.requests, [], raw)
