@@ -264,22 +264,6 @@ static int wait(struct fetch *fetch, int64_t limit)
 
 /* ---- starting ---- */
 
-static CURL *easy_take(struct fetch_loop *home)
-{
-    return home->kept_count > 0 ? home->kept[--home->kept_count] : check_alloc(curl_easy_init());
-}
-
-/* One whose transfer failed is not kept: where memory ran out, libcurl leaves parts of it behind. */
-static void easy_give(struct fetch_loop *home, CURL *easy, bool is_sound)
-{
-    if (!is_sound || home->kept_count == FETCH_EASY_KEPT) {
-        curl_easy_cleanup(easy);
-        return;
-    }
-    curl_easy_reset(easy);
-    home->kept[home->kept_count++] = easy;
-}
-
 static int64_t or_default(int64_t ms, int64_t otherwise)
 {
     return ms > 0 ? ms : otherwise;
@@ -301,7 +285,8 @@ static struct fetch *fetch_new(struct fetch_loop *home, const struct fetch_reque
                         ? str_hash(str_of(request->ca_file))
                         : fetch_way_id(request->way);
     fetch->first_byte_deadline = deadline_in(fetch->first_byte_ms);
-    fetch->easy = easy_take(home);
+    /* A new one each time: curl_easy_reset() leaves one behind that cannot send where memory fails it, and says nothing. */
+    fetch->easy = check_alloc(curl_easy_init());
     home->fetches++;
     return fetch;
 }
@@ -541,7 +526,7 @@ void fetch_end(struct fetch *fetch)
     }
     CHECK_MAGIC(fetch, FETCH_MAGIC);
     multi_remove(fetch);
-    easy_give(fetch->home, fetch->easy, fetch->result == CURLE_OK);
+    curl_easy_cleanup(fetch->easy);
     curl_slist_free_all(fetch->headers);
     curl_slist_free_all(fetch->resolve);
     buf_clear(&fetch->in);

@@ -18,7 +18,6 @@
 enum {
     FETCH_MULTIS_FIRST = 16, /* that a loop always has */
     FETCH_MULTIS = 128,      /* with those that are made when all others have much to do */
-    FETCH_EASY_KEPT = 64,    /* unused easy handles that a loop keeps */
     FETCH_HOST_BYTES = 256
 };
 
@@ -94,8 +93,6 @@ struct fetch_loop {
     CURLSH *share; /* names and TLS sessions, within this loop: no locks */
     struct fetch_multi multis[FETCH_MULTIS];
     struct resolver resolver;
-    CURL *kept[FETCH_EASY_KEPT];
-    size_t kept_count;
     size_t fetches; /* not yet ended */
     struct fetch_socket *sockets;
     size_t sockets_size;

@@ -61,9 +61,6 @@ void fetch_loop_clear(struct loop *loop)
     }
     CHECK_MAGIC(home, FETCH_LOOP_MAGIC);
     CHECK(home->fetches == 0);
-    while (home->kept_count > 0) {
-        curl_easy_cleanup(home->kept[--home->kept_count]);
-    }
     for (size_t i = 0; i < FETCH_MULTIS; i++) {
         multi_clear(&home->multis[i]);
     }
