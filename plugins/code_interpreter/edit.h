@@ -36,7 +36,7 @@ void edit_bundle(struct edit *, const char *command);
 
 /* edit_view.c: first and last line; last -1: to the end. */
 int edit_view(struct edit *, int64_t first, int64_t last, struct sg_error *err);
-/* edit_folder.c: 0 with *ret_is_folder if the path is none, or cannot be listed: nothing has been told then. */
+/* edit_folder.c: 0 without *ret_is_folder if the path is none, or cannot be listed: nothing has been told then. */
 int edit_folder(struct edit *, bool *ret_is_folder, struct sg_error *err);
 /* edit_replace.c */
 int edit_replace(struct edit *, struct json_value old, struct json_value new, struct sg_error *err);

@@ -147,15 +147,15 @@ int edit_folder(struct edit *edit, bool *ret_is_folder, struct sg_error *err)
         return sg->fail(err, SG_E_LIMIT, "no memory for a folder");
     }
     int code = list(&listing, edit->path_text, err);
-    *ret_is_folder = code == 0;
-    if (code == 0) {
-        code = look_into_all(&listing, err);
-    } else if (code != SG_E_CANCELLED) {
-        code = 0; /* what reading it said is told */
-    }
-    if (code == 0 && *ret_is_folder) {
+    /* A limit: it is one, with more in it than can be listed. */
+    *ret_is_folder = code == 0 || code == SG_E_LIMIT;
+    if (code == 0 && (code = look_into_all(&listing, err)) == 0) {
         qsort(listing.entries, listing.count, sizeof *listing.entries, by_path);
         code = tell(&listing, err);
+    } else if (code == SG_E_LIMIT) {
+        code = edit_fail(edit, code, tool_message(err, "the folder cannot be listed"), err);
+    } else if (!*ret_is_folder && code != SG_E_CANCELLED) {
+        code = 0; /* what reading it said is told */
     }
     for (size_t i = 0; i < listing.count; i++) {
         free(listing.entries[i].path);

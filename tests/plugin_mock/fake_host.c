@@ -206,7 +206,9 @@ static int host_file_list(struct sg_call *call, const char *path, const struct s
             const char *entry = call->folders[i].entries[k];
             code = sink->event(sink->ctx, SG_OUT_FILE, entry, strlen(entry), err);
         }
-        return code;
+        return code != 0 || call->list_result == 0
+                   ? code
+                   : host_fail(err, (enum sg_code)call->list_result, "%s", call->file_message);
     }
     return host_fail(err, SG_E_NOT_FOUND, "there is no folder '%s'", path);
 }

@@ -111,6 +111,7 @@ struct sg_call {
     size_t folders_count;
     const char *file_note;
     int get_result, put_result; /* fail with file_message instead */
+    int list_result;            /* likewise, behind the entries of a folder that is there */
     const char *file_message;
     size_t gets, puts, lists;
     char put_path[256];

@@ -221,6 +221,22 @@ static void a_folder_without_end_is_cut(void)
     fixture_free(&f);
 }
 
+static void a_folder_of_too_many_is_told_as_that(void)
+{
+    static const char *const entries[] = {"{\"path\": \"w/a\", \"type\": \"directory\"}", NULL};
+    static const struct fake_folder folders[] = {{"w", entries}};
+    struct fixture f = fixture_new(NULL);
+    f.call->folders = folders;
+    f.call->folders_count = 1;
+    f.call->list_result = SG_E_LIMIT;
+    f.call->file_message = "'w' has more than 10000 entries";
+    CU_ASSERT_EQUAL(edit(&f, "{\"command\":\"view\",\"path\":\"w\"}"), 0);
+    CU_ASSERT_STRING_EQUAL(call_text(f.call, SG_OUT_MODEL),
+                           "[limit] 'w' has more than 10000 entries");
+    CU_ASSERT_EQUAL(f.call->lists, 1);
+    fixture_free(&f);
+}
+
 /* ---- create ---- */
 
 static void a_file_is_created_or_replaced(void)
@@ -454,6 +470,7 @@ static const struct test tests[] = {
     TEST(a_view_longer_than_shown_keeps_head_and_tail),
     TEST(a_file_over_the_bound_is_refused_and_one_at_it_is_not),
     TEST(a_folder_is_listed_two_levels_deep),
+    TEST(a_folder_of_too_many_is_told_as_that),
     TEST(a_folder_without_end_is_cut),
     TEST(a_file_is_created_or_replaced),
     TEST(a_file_too_large_to_be_read_is_replaced_all_the_same),
