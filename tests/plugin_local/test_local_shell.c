@@ -231,6 +231,26 @@ static void an_interrupt_ends_a_command_and_its_status_says_so(void)
     with_box(interrupt_body);
 }
 
+/* What Python code does at a signal neither ends a command nor is forgotten. */
+static void handler_body(void)
+{
+    EXPECT_RUN(
+        "import signal\nheard = []\ndef late(*_):\n    heard.append(1)\n    raise "
+        "TimeoutError('late')\n"
+        "_ = signal.signal(signal.SIGALRM, late)\n_ = signal.setitimer(signal.ITIMER_REAL, 0.05)",
+        "");
+    EXPECT_BASH("kept=5; sleep 0.5; echo $kept", "[out]5\n" EXITED(0));
+    EXPECT_BASH("echo $kept", "[out]5\n" EXITED(0));
+    EXPECT_RUN("heard", "[result]{\"text/plain\":\"[1]\"}");
+    exec("import time\nsignal.setitimer(signal.ITIMER_REAL, 0.05)\ntime.sleep(5)");
+    EXPECT_PART(o.exception.data, "{\"name\":\"TimeoutError\",\"value\":\"late\"");
+}
+
+static void a_handler_of_pythons_does_not_disturb_a_command(void)
+{
+    with_box(handler_body);
+}
+
 /* Commands that end by themselves about when they are interrupted: the shell and the next command are not touched. */
 static void edge_body(void)
 {
@@ -533,6 +553,7 @@ static const struct test tests[] = {
     TEST(what_is_left_in_the_background_lives_on_as_pythons_does),
     TEST(a_shell_outlives_what_is_broken_off_or_says_that_it_did_not),
     TEST(an_interrupt_ends_a_command_and_its_status_says_so),
+    TEST(a_handler_of_pythons_does_not_disturb_a_command),
     TEST(an_interrupt_belongs_to_its_command_or_to_none),
     TEST(a_flood_is_ended),
     TEST(a_command_that_no_shell_can_take_says_why),

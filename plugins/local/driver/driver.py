@@ -379,6 +379,7 @@ class Driver:
         self.shows = Shows(self.control)
         self.count = 0
         self.loop = None
+        self.handlers = Handlers()
         self.commands = Commands(self.control, Shell)
         self.scripts = Scripts(self.control, Node)
         self.control.shows = self.shows
@@ -550,7 +551,7 @@ class Driver:
         self.keep_reserve()
         if not self.is_warm and self.control.is_idle():
             self.warm_up()
-        return self.control.receive_request()
+        return self.handlers.receive(self.control.receive_request)
 
     def load_ast(self):
         import _ast

@@ -99,6 +99,31 @@ def kill_quietly(pid, signal):
         pass
 
 
+class Handlers:
+    """What the user's handlers of signals do is for Python's cells: in another run they wait until it has been answered."""
+
+    mask = None  # of signals, while some are held
+
+    def hold(self):
+        held = []
+        for number in range(1, _signal.NSIG):
+            handler = _signal.getsignal(number)
+            if number != _signal.SIGINT and handler is not None and not _isinstance(handler, int):
+                held.append(number)
+        if held:
+            self.mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, held)
+
+    def receive(self, receive):
+        """The next request; what was held is heard before it comes."""
+        if self.mask is not None:
+            mask, self.mask = self.mask, None
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+        request = receive()
+        if request is not None and request[0] != b"R":
+            self.hold()
+        return request
+
+
 class ShellGone(Exception):
     """With its exit status."""
 
