@@ -26,6 +26,8 @@ endforeach()
 install(FILES packaging/config.yaml DESTINATION /etc/sandgate COMPONENT debian EXCLUDE_FROM_ALL
     PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ)
 install(FILES config.yaml.example README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sandgate COMPONENT debian EXCLUDE_FROM_ALL)
+file(GLOB docs CONFIGURE_DEPENDS docs/*.md)
+install(FILES ${docs} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sandgate/docs COMPONENT debian EXCLUDE_FROM_ALL) # where README.md says
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sandgate RENAME copyright COMPONENT debian EXCLUDE_FROM_ALL)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sandgate-dev RENAME copyright COMPONENT development EXCLUDE_FROM_ALL)
 

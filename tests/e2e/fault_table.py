@@ -100,7 +100,7 @@ OTHERS += [
 
 # The same where no interceptor takes part: what an upstream answers is the client's, but not its redirects.
 OTHERS_RELAYED = [(f"status {status}", {"fault": "status", "status": status}, outcome) for status, outcome in {
-    **STATUSES, 401: refused(401), 204: None}.items() if outcome]
+    **STATUSES, 204: None}.items() if outcome]
 OTHERS_RELAYED += [
     ("status 429 with Retry-After", {"fault": "status", "status": 429, "after": 30}, refused(429, retry_after="30")),
     ("status 503 with Retry-After", {"fault": "status", "status": 503, "after": 1}, refused(503, retry_after="1")),

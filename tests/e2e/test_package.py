@@ -1,6 +1,7 @@
 """What cpack makes: the packages' contents and scripts, the gateway as it lies in them, bash completion, manual pages."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,10 @@ class Package(E2E):
                      "usr/share/man/man1/sandgate.1.gz", "usr/share/man/man5/sandgate.yaml.5.gz",
                      "usr/share/bash-completion/completions/sandgate", "usr/share/doc/sandgate/copyright"):
             self.assertTrue((self.root / path).is_file(), path)
+        docs = self.root / "usr/share/doc/sandgate"
+        named = re.findall(r"docs/[\w-]+\.md", (docs / "README.md").read_text())
+        self.assertEqual([path for path in named if not (docs / path).is_file()], [])
+        self.assertGreater(len(named), 5)
         depends = done("dpkg-deb", "--field", self.gateway_deb, "Depends")
         for name in ("libcurl", "libevent-core", "libyaml", "libcjson", "libidn2", "adduser"):
             self.assertIn(name, depends)
