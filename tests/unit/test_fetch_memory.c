@@ -33,7 +33,7 @@ static void post_body(struct result *result, const char *body)
     struct fetch_request request = request_of(result, "/");
     request.method = "POST";
     request.body = (struct str){body, BODY_BYTES};
-    request.deadline = clock_ms() + 20000;
+    request.deadline = clock_ms() + 60000;
     CU_ASSERT_EQUAL(result_fetch(result, &request), 0);
     CU_ASSERT_EQUAL(result->reply.status, 200);
 }
