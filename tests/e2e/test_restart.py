@@ -333,7 +333,7 @@ class Restart(E2E):
 
     def test_whose_lock_was_taken_by_another_writes_no_more(self):
         """It came before the first had looked again; the file is the one's whose lock has the name."""
-        first = self.start(sessions={"state_every": "1h"})
+        first = self.start(sessions={"state_every": "0s"})
         self.run_code(first, "x = 5", "s")
         os.unlink(self.state + ".lock")
         second = self.start(sessions={"state_every": "10ms"})
