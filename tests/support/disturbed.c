@@ -71,6 +71,7 @@ static void maybe_late(uint64_t tenths)
     }
 }
 
+enum { SMALL_BYTES = 1024 };
 enum disturbance { NOTHING, SHORT, INTERRUPTED, AGAIN };
 
 static bool is_stream(int fd)
@@ -96,6 +97,12 @@ static enum disturbance disturbance(int fd, int flags, size_t len)
     }
     enum disturbance ret = SHORT + any_number() % 3;
     return ret == AGAIN && may_wait(fd, flags) ? NOTHING : ret;
+}
+
+/* Of what is sent: a kernel has room for what is small. */
+static enum disturbance disturbance_of_sent(int fd, int flags, size_t len)
+{
+    return len < SMALL_BYTES ? NOTHING : disturbance(fd, flags, len);
 }
 
 /* What the call returns instead; false: it is made. */
@@ -132,7 +139,7 @@ SHOWN ssize_t read(int fd, void *data, size_t len)
 
 SHOWN ssize_t send(int fd, const void *data, size_t len, int flags)
 {
-    enum disturbance what = disturbance(fd, flags, len);
+    enum disturbance what = disturbance_of_sent(fd, flags, len);
     maybe_late(10);
     ssize_t ret = is_refused(what) ? -1 : NEXT(send)(fd, data, part_of(what, len), flags);
     maybe_late(10);
@@ -141,7 +148,7 @@ SHOWN ssize_t send(int fd, const void *data, size_t len, int flags)
 
 SHOWN ssize_t write(int fd, const void *data, size_t len)
 {
-    enum disturbance what = disturbance(fd, 0, len);
+    enum disturbance what = disturbance_of_sent(fd, 0, len);
     maybe_late(5);
     ssize_t ret = is_refused(what) ? -1 : NEXT(write)(fd, data, part_of(what, len));
     maybe_late(5);
@@ -151,7 +158,7 @@ SHOWN ssize_t write(int fd, const void *data, size_t len)
 /* Of several pieces a short call takes a part of the first. */
 SHOWN ssize_t writev(int fd, const struct iovec *pieces, int count)
 {
-    enum disturbance what = disturbance(fd, 0, count > 0 ? pieces[0].iov_len : 0);
+    enum disturbance what = disturbance_of_sent(fd, 0, count > 0 ? pieces[0].iov_len : 0);
     maybe_late(5);
     ssize_t ret = -1;
     if (what == SHORT) {
@@ -167,7 +174,8 @@ SHOWN ssize_t writev(int fd, const struct iovec *pieces, int count)
 SHOWN ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     bool is_plain = message->msg_controllen == 0 && message->msg_iovlen > 0;
-    enum disturbance what = disturbance(fd, flags, is_plain ? message->msg_iov[0].iov_len : 0);
+    enum disturbance what =
+        disturbance_of_sent(fd, flags, is_plain ? message->msg_iov[0].iov_len : 0);
     maybe_late(10);
     ssize_t ret = -1;
     if (what == SHORT) {
