@@ -3,18 +3,21 @@
  * looks at what a call returns and tries again bears it, and one that counts on an order or on luck does not. Other programs
  * than the gateway and the tests in C find nothing changed.
  *   DISTURBED_LATE      of so many calls in 1000 each begins, or ends, late; calls that many wait for, less often
- *   DISTURBED_LATE_MS   by up to so many milliseconds; 20 if it is not set
+ *   DISTURBED_LATE_MS   by up to so many milliseconds, of sixteen once by ten times as many; 20 if it is not set
  *   DISTURBED_SHORT     of so many calls on connections in 1000 each is short, interrupted or has to be made again; the gateway's only */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -65,7 +68,9 @@ static void maybe_late(uint64_t tenths)
 {
     if (late_of_1000 > 0 && any_number() % 10000 < late_of_1000 * tenths) {
         int kept = errno;
-        struct timespec time = {.tv_nsec = (long)(any_number() % (late_ms * 1000000))};
+        uint64_t ms = any_number() % (any_number() % 16 == 0 ? 10 * late_ms : late_ms);
+        struct timespec time = {.tv_sec = (time_t)(ms / 1000),
+                                .tv_nsec = (long)(ms % 1000 * 1000000)};
         (void)syscall(SYS_nanosleep, &time, NULL);
         errno = kept;
     }
@@ -255,4 +260,53 @@ SHOWN int pthread_mutex_unlock(pthread_mutex_t *mutex)
     int ret = NEXT(pthread_mutex_unlock)(mutex);
     maybe_late(2);
     return ret;
+}
+
+SHOWN int pthread_cond_wait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex)
+{
+    int ret = NEXT(pthread_cond_wait)(condition, mutex);
+    maybe_late(20);
+    return ret;
+}
+
+SHOWN int pthread_cond_timedwait(pthread_cond_t *restrict condition,
+                                 pthread_mutex_t *restrict mutex,
+                                 const struct timespec *restrict until)
+{
+    int ret = NEXT(pthread_cond_timedwait)(condition, mutex, until);
+    maybe_late(20);
+    return ret;
+}
+
+/* ---- files ---- */
+
+SHOWN int openat(int folder, const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    bool has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    unsigned mode = has_mode ? va_arg(more, unsigned) : 0;
+    va_end(more);
+    maybe_late(20);
+    return NEXT(openat)(folder, path, flags, mode);
+}
+
+SHOWN int renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    maybe_late(50);
+    int ret = NEXT(renameat)(from_folder, from, to_folder, to);
+    maybe_late(50);
+    return ret;
+}
+
+SHOWN int unlinkat(int folder, const char *path, int flags)
+{
+    maybe_late(50);
+    return NEXT(unlinkat)(folder, path, flags);
+}
+
+SHOWN int flock(int fd, int operation)
+{
+    maybe_late(50);
+    return NEXT(flock)(fd, operation);
 }
