@@ -125,7 +125,7 @@ static void code_that_does_not_react_is_killed(void)
 
 static void flood_body(void)
 {
-    exec_for("import os\nblock = b'x' * 65536\nwhile True: os.write(1, block)", 60000);
+    exec_for("import os\nblock = b'x' * 65536\nwhile True: os.write(1, block)", 300000);
     CU_ASSERT_EQUAL(o.out.len, MIB_BYTES);
     EXPECT_PART(o.err.data, "[output cut: the first 1048576 of ");
     expect_end(SG_E_LIMIT,
@@ -134,7 +134,7 @@ static void flood_body(void)
     expect_alive();
     exec_for("import os, signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
              "while True: os.write(2, b'x' * 65536)",
-             60000);
+             300000);
     CU_ASSERT_EQUAL(o.err.len > MIB_BYTES, true);
     expect_end(SG_E_GONE, "local (box): the code printed more than 64MiB, did not react to the "
                           "interrupt and was killed; variables and files are gone");
@@ -150,7 +150,7 @@ static void flood_body(void)
              "        try: end.send(bytes(1000))\n"
              "        except BlockingIOError: time.sleep(0.0001)\n"
              "except KeyboardInterrupt: pass",
-             60000);
+             300000);
     EXPECT_TEXT(o.all.data, "[status]{\"state\":\"output\"}");
     expect_end(SG_E_LIMIT,
                "local (box): the code printed more than 64MiB and was interrupted; variables are "
