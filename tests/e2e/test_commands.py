@@ -172,7 +172,7 @@ class Keygen(E2E):
                                f"'{upstream.url}/v1' }}\n", upstream_ports=[upstream.port])
         self.assertEqual(chat(gateway, tools=(), text="x", key=key).text, "hello")
         self.assertEqual(chat(gateway, tools=(), text="x", key=key[:-1]).status, 401)
-        self.assertEqual(gateway.wait_event("request")["identity"], "team-a")
+        self.assertEqual(gateway.wait_event("request", lambda line: line["status"] == "200")["identity"], "team-a")
 
     def test_names_that_yaml_would_read_otherwise_are_refused(self):
         for name in ("", "a b", "a: b", "x" * 65, "ä"):

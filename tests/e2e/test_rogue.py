@@ -217,7 +217,7 @@ class Handles(Rogue):
         self.assertEqual(self.lines("destroy"), [], "it is the first one's")
         reply = request(gateway, "DELETE", "/v1/sessions/a")
         self.assertEqual(reply.status, 200, reply.body)
-        poll(lambda: self.lines("destroy"), "the first one to be deleted")
+        gateway.wait_event("container_deleted")
         self.assertEqual(chat(gateway, "x", "b").text, "told")
         self.assertEqual(self.results(upstream)[-1], "ran", "it is free again")
 
