@@ -150,6 +150,7 @@ const parts = {
     await fails(sandbox.commands.run('echo x; exit 3'), 'CommandExitError', /exit status 3/);
     await fails(sandbox.commands.run('nothing'), 'CommandExitError', /exit status 127/);
     await fails(sandbox.commands.run('sleep 60', { timeoutMs: 300 }), 'TimeoutError', /timed out|deadline/i);
+    while ((await sandbox.commands.list()).length > 0); // it ends when it is seen that its client has left
     const started = await sandbox.commands.run('sleep 60', { background: true });
     assert.deepEqual((await sandbox.commands.list()).map((one) => one.pid), [started.pid]);
     assert.equal(await started.kill(), true);
