@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests against a system whose calls come late, are done by half or are interrupted (tests/support/disturbed.c): what a busy
 # machine shows once in a thousand runs, an order that nobody promised or a call whose end was not looked at, shows here in
-# minutes. Takes about half an hour; 180 MB of it are a build of its own.
+# minutes. It has a build of its own.
 #   scripts/disturbed.sh [REGEX]      only tests whose names in ctest match
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

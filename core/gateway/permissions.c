@@ -18,7 +18,10 @@ static const struct {
 /* Hosted tools that a body can ask for beside its list. What the upstream keeps as a prompt may have any. */
 static const struct {
     const char *member, *kind;
-} members[] = {{"web_search_options", "web_search"}, {"mcp_servers", "mcp"}, {"prompt", "prompt"}};
+    bool may_be_text; /* text there is the client's own words */
+} members[] = {{"web_search_options", "web_search", false},
+               {"mcp_servers", "mcp", false},
+               {"prompt", "prompt", true}};
 
 static bool list_allows(const char *const *patterns, struct str name)
 {
@@ -107,7 +110,7 @@ static int members_permit(struct request *r, struct sg_error *err)
         const struct json_member *member =
             json_find(r->body.members, r->body.count, members[i].member);
         if (member == NULL || member->value.type == JSON_NULL ||
-            member->value.type == JSON_STRING) { /* a prompt of the client's own words */
+            (members[i].may_be_text && member->value.type == JSON_STRING)) {
             continue;
         }
         struct str kind = str_of(members[i].kind);

@@ -1,7 +1,7 @@
 /* What a request may not name where several identities share the gateway: objects that an upstream keeps under the
- * operator's key, since another tenant may have made them; nor may it make one that only its id leads to. Those that the upstream gave to this identity may be named
- * (relayed_ids.c). Members are looked at one by one, a second of the same name too: which of them counts is the
- * upstream's to decide. */
+ * operator's key, since another tenant may have made them; nor may it make one that only its id leads to. Those that the
+ * upstream gave to this identity may be named (relayed_ids.c). Members are looked at one by one, a second of the same name
+ * too: which of them counts is the upstream's to decide. */
 #include "gateway/request.h"
 
 #include "base/check.h"

@@ -70,8 +70,9 @@ class Tools(Keyed):
             refused = chat(gateway, "x", tools=tools, key=A)
             self.assertEqual((refused.status, refused.error["code"], refused.error["param"], refused.error["message"]),
                              (403, "tool_not_allowed", f"tools[{index}].type", f"This key may not use the tool '{name}'."))
-        refused = chat(gateway, "x", tools=(), key=A, web_search_options={})
-        self.assertEqual((refused.status, refused.error["param"]), (403, "web_search_options"))
+        for options in ({}, "all"):
+            refused = chat(gateway, "x", tools=(), key=A, web_search_options=options)
+            self.assertEqual((refused.status, refused.error["param"]), (403, "web_search_options"))
         self.assertEqual(self.up.requests, [])
         own = {"type": "function", "function": {"name": "mine", "parameters": {}}}
         self.assertEqual(chat(gateway, "x", tools=[own, TOOL], key=A).status, 200)
